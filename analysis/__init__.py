@@ -22,13 +22,11 @@ if TYPE_CHECKING:
     from analysis.report.finding import finding
     from analysis.report.wording_objects import chi_square_sentence, objects_opening, table_sentence
     from analysis.stats.power import prompts_for_gap
-    from analysis.studies.compare.summary import write as compare_runs
 
 _PLACES = {  # where a name stands, and what it is called there if otherwise
     "GROUPS": ("analysis.metrics.dependency",),
     "LoadedRun": ("analysis.loaded_run",),
     "chi_square_sentence": ("analysis.report.wording_objects",),
-    "compare_runs": ("analysis.studies.compare.summary", "write"),
     "draw_bias_scores": ("analysis.report.figures",),
     "finding": ("analysis.report.finding",),
     "headline_metrics": ("analysis.metrics.registry",),
@@ -45,7 +43,6 @@ __all__ = [
     "GROUPS",
     "LoadedRun",
     "chi_square_sentence",
-    "compare_runs",
     "draw_bias_scores",
     "finding",
     "headline_metrics",

@@ -20,7 +20,6 @@ import pandas as pd
 import pytest
 import yaml
 
-from analysis.studies.human_check.labels import fingerprint
 from lab.pages import shortened
 from lab.pages.blocks import ROOT, Block, blocks, commands, name
 from probes.runs.run import Run
@@ -205,25 +204,17 @@ def run_line(line: str, study: Study, folder: Path) -> None:
         if "runs" not in path.parts and "shared" not in path.parts and arguments[0] == "init":
             path.write_text(study.settings(path.read_text("utf-8")), "utf-8")
     if arguments[:2] == ["labels", "sheet"]:
-        answer_sheet(folder, Path(arguments[2]))
+        out = arguments[arguments.index("--out") + 1] if "--out" in arguments else "label-sheet"
+        answer_sheet(folder, Path(out))
 
 
-def answer_sheet(folder: Path, run: Path) -> None:
-    """Fill in a sheet: the first answer that is offered, that every attribute is there, or what the page exports."""
-    for path in (folder / "label-sheet").glob("labels*.csv"):
-        sheet = pd.read_csv(path, dtype=str)
-        if "answers" in sheet:
-            sheet = sheet.assign(answer=sheet["answers"].str.split(" / ").str[0], annotator="A")
-        else:
-            sheet["label"] = "yes"
-        sheet.to_csv(path, index=False)
-    opened = Run.open(folder / run)
-    sample = next(iter(opened.samples()["sample_id"]))
-    row = {
-        "annotator": "A",
-        "sample_id": sample,
-        "image": fingerprint(opened.image(sample)),
-        "object": "umbrella",
-        "present": "yes",
-    }
-    pd.DataFrame([row]).to_csv(folder / "labels.csv", index=False)
+def answer_sheet(folder: Path, sheet: Path) -> None:
+    """Write what a sheet exports: the first answer that is offered, or yes."""
+    page = (folder / sheet / "sheet.html").read_text("utf-8")
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    rows = [
+        (card["id"], data["about"], one["key"], (one["answers"] or ["yes"])[0], "A", card["print"])
+        for card in data["cards"]
+        for one in card["questions"]
+    ]
+    pd.DataFrame(rows, columns=data["columns"]).to_csv(folder / "labels.csv", index=False)

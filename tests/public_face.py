@@ -12,7 +12,6 @@ import triptych
 from analysis.report.figures.style import Drawn
 from analysis.report.finding import Finding
 from hooks.prompt.wordmap import WordMap
-from probes.runs.run import Run
 
 
 def face(path: Path) -> None:
@@ -66,9 +65,7 @@ def results(path: Path) -> None:
     words: Finding = analysis.finding(gap.iloc[0].to_dict(), metrics[0], "neutral", ("masculine", "feminine"))
     claim: str = words.claim
     wrong: int = words.claim  # type: ignore[assignment]  # fails as unused where the type is lost
-    stored = Run.open(path)
-    differences: pd.DataFrame = analysis.compare_runs([stored, stored], path / "out", every=True)
-    print(symbols, claim, wrong, differences)
+    print(symbols, claim, wrong)
 
 
 def statistics(values: np.ndarray) -> None:

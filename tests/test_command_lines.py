@@ -175,7 +175,6 @@ BAD = [
     ("export", "{bare} --to card", "{bare}: expected a contrast"),
     ("labels", "", "arguments are required: command"),
     ("labels", "sheet {bare} --out {empty} --images 0", "--images: "),
-    ("labels", "sheet {bare} --out {empty} --annotators 2", "--annotators: expected a sheet about questions"),
     (
         "labels",
         "sheet {bare} --about questions --out {empty} --objects 2",
@@ -184,7 +183,7 @@ BAD = [
     (
         "labels",
         "sheet {bare} --about attributes --out {empty}/s",
-        "expected a run whose prompts have contexts",
+        "expected prompts with contexts",
     ),
     ("labels", "read {bare} {empty}/labels.csv", "labels.csv: expected a table, found none"),
     ("power", "--gap inf", "--gap: expected a number, got 'inf'"),

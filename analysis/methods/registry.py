@@ -35,7 +35,7 @@ class Method:
     spec : str
         An `analysis.tables.spec.MethodSpec`: its tables, and all that the stages need of it.
     people : str
-        An `analysis.studies.human_check.method.PeopleCheck`: what people are asked about its images.
+        An `analysis.studies.labels.kind.LabelKind`: what people are asked about its images.
     command : CommandRow, optional
     """
 
@@ -65,6 +65,7 @@ METHODS = (  # sections of the report, tables and commands stand in this order
     Method(
         "gep",
         spec="analysis.methods.gep.method:METHOD",
+        people="analysis.methods.gep.sheet:ATTRIBUTES",
         command=CommandRow(
             "audit gep",
             "analysis.methods.gep.arguments",

@@ -201,7 +201,14 @@ def detectable_share(n: int, reference: float, *, alpha: float = 0.05, power: fl
     NaN where not even a share of 0 or 1 is told.
     """
     end = 1.0 if reference <= 0.5 else 0.0
-    return _least(lambda share: binomial_power(share, n, reference, alpha), reference, end, power)
+    if binomial_power(end, n, reference, alpha) < power:
+        return nan
+    near, far = 0.0, abs(end - reference)
+    while far - near > PRECISION:
+        middle = (near + far) / 2
+        reached = binomial_power(reference + np.sign(end - reference) * middle, n, reference, alpha) >= power
+        near, far = (near, middle) if reached else (middle, far)
+    return far
 
 
 def items_for_share(share: float, reference: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
@@ -210,47 +217,3 @@ def items_for_share(share: float, reference: float, *, alpha: float = 0.05, powe
         return nan
     found = smallest_number(lambda n: binomial_power(share, n, reference, alpha), power)
     return nan if found is None else float(found)
-
-
-@lru_cache(maxsize=4096)
-def items_for_difference(first: float, second: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
-    """Return how many items each of two groups takes for Fisher's exact test to tell their shares; NaN if equal.
-
-    Casagrande, Pike and Smith 1978.
-    """
-    if first == second:
-        return nan
-    apart, mean = abs(first - second), (first + second) / 2
-    edge, gain = -special.ndtri(alpha / 2), special.ndtri(power)
-    plain = edge * np.sqrt(2 * mean * (1 - mean)) + gain * np.sqrt(
-        first * (1 - first) + second * (1 - second)
-    )
-    n = (plain / apart) ** 2
-    return float(ceil(n / 4 * (1 + np.sqrt(1 + 4 / (n * apart))) ** 2))
-
-
-@lru_cache(maxsize=4096)
-def detectable_difference(
-    first: float, n_first: float, n_second: float, *, alpha: float = 0.05, power: float = 0.8
-) -> float:
-    """Return the smallest difference from a share that two groups of these sizes tell, on the side with more room.
-
-    Groups of different sizes count as two of their harmonic mean. NaN where none is told.
-    """
-    n, end = 2 / (1 / n_first + 1 / n_second), 1.0 if first <= 0.5 else 0.0
-
-    def told(second: float) -> float:
-        return power if items_for_difference(first, second, alpha=alpha, power=power) <= n else 0.0
-
-    return _least(told, first, end, power)
-
-
-def _least(told: Callable[[float], float], start: float, end: float, power: float) -> float:
-    """The distance from `start` towards `end` from which on the power is reached."""
-    if told(end) < power:
-        return nan
-    near, far = 0.0, abs(end - start)
-    while far - near > PRECISION:
-        middle = (near + far) / 2
-        near, far = (near, middle) if told(start + np.sign(end - start) * middle) >= power else (middle, far)
-    return far

@@ -2,7 +2,7 @@
 
 A detector that sees less on the images of one indicator makes a difference of its own, so each rate stands beside its
 difference between indicators. The truth comes from elsewhere: toyworld's checker
-(`analysis.tables.objects.detector_error`) or human labels (`analysis.studies.human_check.check`).
+(`analysis.tables.objects.detector_error`) or human labels (`analysis.studies.labels.detector`).
 """
 
 from __future__ import annotations

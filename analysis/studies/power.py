@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def run_inputs(run: Run) -> tuple[str, dict[str, Any]]:
     of_prompts = max(0.0, float(single.mean().var()) - of_seeds / seeds)
     spread, sides = np.sqrt(of_prompts + of_seeds / seeds), (row["n_words_first"], row["n_words_second"])
     variances = {name: row[f"share_{name}"] * row["word_error"] ** 2 for name in ("words", "references")}
-    found = {
+    inputs = {
         "gap": [float(value) for value in (row["delta"], spread / 2, spread)],
         "sd_prompt": float(np.sqrt(of_prompts)),
         "sd_seed": float(np.sqrt(of_seeds)),
@@ -68,46 +69,37 @@ def run_inputs(run: Run) -> tuple[str, dict[str, Any]]:
         seen = objects[(objects["group"] == "all") & (objects["indicator"] == pair[1]) & ~objects["human"]]
         seen = seen[seen["images"] > 0]
         if len(seen):
-            found["frequency"] = float((seen["images"] / seen["n_images"]).median())
-    counts = [counted(found["prompts"], "prompt"), f"{counted(seeds, 'seed')} each"]
+            inputs["frequency"] = float((seen["images"] / seen["n_images"]).median())
+    counts = [counted(inputs["prompts"], "prompt"), f"{counted(seeds, 'seed')} each"]
     counts += [
         f"{counted(int(min(sides)), 'word')} a side",
         counted(int(row["n_references"]), "reference word"),
     ]
-    return f"of {run.path}, {metric.symbol}, {row['contrast']}: {', '.join(counts)}", found
+    return f"of {run.path}, {metric.symbol}, {row['contrast']}: {', '.join(counts)}", inputs
 
 
-def word_power_table(options: argparse.Namespace) -> pd.DataFrame:
-    """Return the table of gaps beyond what the choice of words makes."""
-    common = {"power": options.power, "alpha": options.alpha / options.family, "seed": options.seed}
-    spread = {name: getattr(options, name) for name in ("sd_prompt", "sd_seed", "sd_word", "sd_reference")}
-    rows = [
-        prompts_for_words(
-            gap, seeds=s, words=words, references=references, planned=options.prompts, **spread, **common
-        )
-        for gap in options.gap
-        for s in options.seeds
-        for words in options.words
-        for references in options.references
-    ]
-    return pd.DataFrame(rows, columns=list(WORD_POWER_COLUMNS))
-
-
-def power_table(options: argparse.Namespace) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the tables of gaps against 0 and of presence."""
-    alpha = options.alpha / options.family
-    common = {"power": options.power, "alpha": alpha}
+def power_tables(options: argparse.Namespace) -> dict[str, pd.DataFrame]:
+    """The tables of power for every combination of the options: of gaps, of gaps against words, of presence."""
+    common = {"power": options.power, "alpha": options.alpha / options.family}
+    spread = {"sd_prompt": options.sd_prompt, "sd_seed": options.sd_seed}
+    of_words = {"sd_word": options.sd_word, "sd_reference": options.sd_reference, "planned": options.prompts}
+    simulated = {"noise": options.noise, "simulations": options.simulations, "seed": options.seed}
     gaps = [
-        prompts_for_gap(gap, sd_prompt=options.sd_prompt, sd_seed=options.sd_seed, seeds=s, **common)
-        for gap in options.gap
-        for s in options.seeds
+        prompts_for_gap(gap, seeds=seeds, **spread, **common)
+        for gap, seeds in product(options.gap, options.seeds)
     ]
-    shared = {"noise": options.noise, "simulations": options.simulations, "seed": options.seed}
-    objects = [
-        prompts_for_presence(options.frequency, difference, seeds=s, **shared, **common)
-        for difference in options.difference
-        for s in options.seeds
+    words = [
+        prompts_for_words(
+            gap, seeds=s, words=w, references=r, seed=options.seed, **spread, **of_words, **common
+        )
+        for gap, s, w, r in product(options.gap, options.seeds, options.words, options.references)
     ]
-    return pd.DataFrame(gaps, columns=list(GAP_COLUMNS)), pd.DataFrame(
-        objects, columns=list(PRESENCE_COLUMNS)
-    )
+    presence = [
+        prompts_for_presence(options.frequency, difference, seeds=seeds, **simulated, **common)
+        for difference, seeds in product(options.difference, options.seeds)
+    ]
+    return {
+        "gap": pd.DataFrame(gaps, columns=list(GAP_COLUMNS)),
+        "gap against words": pd.DataFrame(words, columns=list(WORD_POWER_COLUMNS)),
+        "presence": pd.DataFrame(presence, columns=list(PRESENCE_COLUMNS)),
+    }

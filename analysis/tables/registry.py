@@ -20,7 +20,7 @@ from analysis.tables.objects.detector_error import (
     CHECK_COLUMNS,
     ERROR_COLUMNS,
 )
-from analysis.tables.objects.human_answers import HUMAN
+from analysis.tables.objects.human_answers import HUMAN, OBJECT_LABELS
 from analysis.tables.objects.nouns import NOUN_COLUMNS
 from analysis.tables.objects.statistics import (
     OBJECT_COLUMNS,
@@ -282,7 +282,7 @@ _CHECKED = (
     ),
 )
 PAPER = MethodSpec((*_SIMILARITIES, *OBJECTS), words=paper.words)  # what is printed of any run
-_OWN = {row.name: row for row in (*_SIMILARITIES, *OBJECTS, *_CHECKED, HUMAN)}
+_OWN = {row.name: row for row in (*_SIMILARITIES, *OBJECTS, *_CHECKED, HUMAN, OBJECT_LABELS)}
 
 
 class _Tables(Mapping[str, TableSpec]):

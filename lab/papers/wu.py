@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.studies.human_check.nouns import published
+from analysis.studies.labels.nouns import published
 from lab.papers.compare import PaperSection, PrintedNumber, PrintedTable, family, number, printed_agreement
 from lab.papers.tables import read_table
 from lab.papers.wu_chi_square import chi_square_block, chi_square_findings

@@ -70,7 +70,7 @@ def test_every_csv_is_written_by_one_function():
 
 
 def test_the_labelling_sheet_neutralises_in_the_browser():
-    page = (ROOT / "analysis/report/templates/human_sheet.html.j2").read_text(encoding="utf-8")
+    page = (ROOT / "analysis/report/templates/label_sheet.html.j2").read_text(encoding="utf-8")
     assert ".map((row) => row.map(safe).map(quote).join" in page
     node = shutil.which("node")
     if node is None:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis.methods.audit.design import numbers
-from analysis.tables.answer_sheets import read_sheet, spelled_alike
+from analysis.studies.labels.form import open_labels, read_columns, spelled_alike
 from probes.errors import UserError
 from probes.user_tables import find_file, open_table
 
@@ -58,7 +58,7 @@ def test_one_sheet_in_all_its_spellings(spelling, tmp_path):
     table = open_table(tmp_path / name if name else content, KNOWN)
     found = table.text_cells(HEAD)
     assert found.assign(share="").to_numpy().tolist() == CELLS.assign(share="").to_numpy().tolist()
-    assert numbers(found["share"], table.path).tolist() == [0.5, 12]
+    assert numbers(found["share"], table.path, "a number", 0, 99) == [0.5, 12]
     assert table.notes(HEAD[:3]) == [
         *(
             ["t.csv: columns taken: 'File' as file, ' profession ' as profession, 'SHARE' as share"]
@@ -95,12 +95,12 @@ def test_a_comma_is_a_point_where_it_cannot_part_thousands(cells, expected, tmp_
         cells, [f"line {number}" for number in range(2, 2 + len(cells))], name="share", dtype=object
     )
     if expected is not None:
-        assert numbers(column, tmp_path).tolist() == expected
+        assert numbers(column, tmp_path, "a number", -9e9, 9e9) == expected
         return
     with pytest.raises(
         UserError, match=r"line 2: expected numbers as 0\.5 or 1500 in `share`, got .*write it without"
     ):
-        numbers(column, tmp_path)
+        numbers(column, tmp_path, "a number", -9e9, 9e9)
 
 
 def test_a_file_is_found_by_the_paths_of_windows_and_of_a_mac(tmp_path):
@@ -124,27 +124,32 @@ def test_a_file_is_found_by_the_paths_of_windows_and_of_a_mac(tmp_path):
         ('a,label\n"1,2\n', "line 2: expected a CSV file, got a damaged one"),
         ("a\n\xff\n", "line 2: expected UTF-8 text"),
         ("a,label,annotator\n1,yes,r\n1,no,\n", "line 3: expected the name of the annotator, found none"),
-        (
-            "a,label,annotator\n1,yes,r\n2,no,r\n1,no,R \n",
-            r"got 'R ' \(1 times\), near 'r': write one of them",
-        ),
     ],
 )
 def test_a_sheet_that_is_none_is_refused_in_a_line(text, said, tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(UserError, match=said) as caught:
-        read_sheet(path, ("a", "annotator", "label"), "label")
+        labels(path)
     assert str(caught.value).startswith(str(path)) and len(str(caught.value)) <= 400
+
+
+def labels(path):
+    """What the file holds, and a line on its columns."""
+    table = open_labels(path, ["a"])
+    columns = {name: name if name in table.columns else "" for name in ("a", "label", "annotator")}
+    table.print_notes(filter(None, columns.values()))
+    return read_columns(table, columns)
 
 
 def test_the_index_of_a_sheet_are_its_lines_and_other_columns_are_said(tmp_path, capsys):
     path = tmp_path / "a.csv"
     path.write_bytes(b'\xef\xbb\xbfA,label,image,hue\r\n"two\r\nlines",yes,x,1\r\n\r\n\'=1,,y,2\r\n')
-    sheet = read_sheet(path, ("a", "annotator", "label"), "label")
-    assert sheet["a"].tolist() == ["two\r\nlines", "=1"] and list(sheet.index) == ["line 3", "line 5"]
+    sheet = labels(path)
+    assert sheet["a"].tolist() == ["two\r\nlines", "=1"]
+    assert list(sheet.index) == [f"{path}: line 3", f"{path}: line 5"]
     assert sheet["annotator"].tolist() == ["", ""]
-    assert capsys.readouterr().err == "a.csv: columns taken: 'A' as a\na.csv: columns not used: hue\n"
+    assert capsys.readouterr().err == "a.csv: columns taken: 'A' as a\na.csv: columns not used: image, hue\n"
 
 
 def test_names_are_alike_but_for_case_spaces_and_unicode_form():

@@ -123,19 +123,19 @@ def work(options: argparse.Namespace) -> None:
         command_line.writable(options.out)
     import pandas as pd
 
-    from analysis.studies.power import power_table, word_power_table
+    from analysis.studies.power import power_tables
     from probes.csv_text import csv_bytes
     from probes.runs.parts import write_bytes
 
-    (gaps, objects), words = power_table(options), word_power_table(options)
+    tables = power_tables(options)
     if options.out:
-        tables = {"gap": gaps, "gap against words": words, "presence": objects}
         every = pd.concat([table.assign(quantity=name) for name, table in tables.items()])
-        first = ["quantity", *every.columns.drop("quantity")]
-        write_bytes(options.out, csv_bytes(every[first]))
-    print(f"A gap, power {options.power:g} at alpha {options.alpha:g} over {options.family} tests:")
-    print(gaps.to_string(index=False, float_format="{:.3g}".format))
-    print("\nA gap beyond what the choice of words makes (`ceiling`: with endlessly many prompts):")
-    print(words.to_string(index=False, float_format="{:.3g}".format))
-    print("\nPresence of an object, exact paired test:")
-    print(objects.to_string(index=False, float_format="{:.3g}".format))
+        write_bytes(options.out, csv_bytes(every[["quantity", *every.columns.drop("quantity")]]))
+    titles = (
+        f"A gap, power {options.power:g} at alpha {options.alpha:g} over {options.family} tests:",
+        "\nA gap beyond what the choice of words makes (`ceiling`: with endlessly many prompts):",
+        "\nPresence of an object, exact paired test:",
+    )
+    for title, table in zip(titles, tables.values(), strict=True):
+        print(title)
+        print(table.to_string(index=False, float_format="{:.3g}".format))

@@ -3,9 +3,46 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from probes import command_line
+from probes.errors import UserError
+
+TABLE = (
+    "CSV, TSV, JSONL, XLSX or Parquet: a row for each label, with the columns image, label, profession and, where there"
+    " are any, model, setting, prompt, annotator"
+)
+ONE = {  # options with one value: what it is, and what it says
+    "--label": ("COLUMN", "column of labels (default: label, answer or read_as)"),
+    "--answer": ("ANSWER", "answer whose share is asked (default: of two the first in the alphabet)"),
+    "--against": (
+        "SHARE|TABLE",
+        "share, or table with a share for each profession (and n, of how many), that shares are compared with (default:"
+        " as many as each other answer)",
+    ),
+    "--reader": (
+        "COLUMN",
+        "column of what a machine read in every picture: it is compared with the labels, and labels of some, chosen at"
+        " random, the others empty, set its shares right (default: none)",
+    ),
+}
+SEVERAL = {
+    "--undecided": (
+        "ANSWER",
+        "answers that decide nothing (default: both, cannot tell, unclear and the like; a missing label always)",
+    ),
+    "--factors": (
+        "COLUMN",
+        "what pictures were made for: the page's columns first (default: profession, setting and template, where they"
+        " are there)",
+    ),
+    "--baseline": (
+        "LEVEL",
+        "levels that the others of their factor are compared with (default: of each factor that of its first row)",
+    ),
+    "--merge": ("OLD=NEW", "spellings to be taken for others (default: none)"),
+}
 
 
 def parser() -> command_line.Parser:
@@ -21,87 +58,22 @@ def parser() -> command_line.Parser:
     )
     add = main.add_argument
     add("pictures", type=Path, help="folder of pictures, or of a folder for each model")
-    add(
-        "--labels",
-        type=Path,
-        required=True,
-        metavar="TABLE",
-        help="CSV, TSV, JSONL, XLSX or Parquet: a row for each label, with the columns file, a label, profession and,"
-        " where there are any, model, setting, prompt, annotator",
-    )
-    add("--label", metavar="COLUMN", help="column of labels (default: label, answer or read_as)")
-    add("--answer", help="answer whose share is asked (default: of two the first in the alphabet)")
-    add(
-        "--undecided",
-        nargs="+",
-        metavar="ANSWER",
-        help="answers that decide nothing (default: both, cannot tell, unclear and the like; a missing label always)",
-    )
-    add(
-        "--factors",
-        nargs="+",
-        default=[],
-        metavar="COLUMN",
-        help="what pictures were made for: the page's columns first (default: profession, setting and template, where"
-        " they are there)",
-    )
-    add(
-        "--baseline",
-        nargs="+",
-        default=[],
-        metavar="LEVEL",
-        help="levels that the others of their factor are held against (default: of each factor that of its first row)",
-    )
-    add(
-        "--unit",
-        metavar="COLUMN",
-        help="column of the noise or seed that pictures of a model share (default: none)",
-    )
-    add(
-        "--against",
-        metavar="SHARE|TABLE",
-        help="share, or table with a share for each profession (and n, of how many), that shares are held against"
-        " (default: as many as each other answer)",
-    )
-    add(
-        "--merge",
-        nargs="+",
-        default=[],
-        metavar="OLD=NEW",
-        help="spellings to be taken for others (default: none)",
-    )
+    add("--labels", type=Path, required=True, metavar="TABLE", help=TABLE)
+    for flag, (metavar, text) in ONE.items():
+        add(flag, metavar=metavar, help=text)
+    for flag, (metavar, text) in SEVERAL.items():
+        add(flag, nargs="+", default=[], metavar=metavar, help=text)
     add(
         "--partial",
         action="store_true",
         help="leave out labels without a picture, and pictures without a label",
     )
-    add(
-        "--unlike",
-        nargs="+",
-        default=[],
-        choices=("prompts", "readers"),
-        help="compare models though their prompts, or who labelled them, differ (default: they may not)",
-    )
-    add(
-        "--reader",
-        metavar="COLUMN",
-        help="column of what a machine read in every picture: it is held against the labels, and labels of some, chosen"
-        " at random, the others empty, set its shares right (default: none)",
-    )
-    add(
-        "--effect",
-        type=command_line.number(0, 0.5, closed=False),
-        default=0.2,
-        metavar="P",
-        help="difference of shares for which the tables say how many pictures it takes",
-    )
-    add(
-        "--thumbnails",
-        type=command_line.whole_number(0, 1000),
-        default=20,
-        metavar="N",
-        help="pictures behind each cell of the page",
-    )
+    differ = "compare models though their prompts, or who labelled them, differ (default: they may not)"
+    add("--unlike", nargs="+", default=[], choices=("prompts", "readers"), help=differ)
+    effect = "difference of shares for which the tables say how many pictures it takes"
+    add("--effect", type=command_line.number(0, 0.5, closed=False), default=0.2, metavar="P", help=effect)
+    behind, number = "pictures behind each cell of the page", command_line.whole_number(0, 1000)
+    add("--thumbnails", type=number, default=20, metavar="N", help=behind)
     main.add_inference(permutations=True)
     main.add_seed("resamples and permutations")
     main.add_out("audit")
@@ -112,14 +84,27 @@ def parser() -> command_line.Parser:
 def work(arguments: argparse.Namespace) -> None:
     """Write ``audit.html`` and the tables of `analysis.methods.audit.columns.TABLES`, and print what they say."""
     from analysis.methods.audit.labelled_audit import audit, require_new  # not before: --help is quick
-    from analysis.methods.audit.spellings import merges_of
 
     options = vars(arguments)
     out, overwrite, thumbnails = (options.pop(name) for name in ("out", "overwrite", "thumbnails"))
     options.pop("stages")
     command_line.writable(out, folder=True)
     require_new(out, overwrite)  # before the work, too
-    found = audit(**options | {"merge": merges_of(options["merge"])})
-    page = found.write(out, thumbnails=thumbnails, overwrite=overwrite)
-    print(repr(found))
+    result = audit(**options | {"merge": read_merges(options["merge"])})
+    page = result.write(out, thumbnails=thumbnails, overwrite=overwrite)
+    print(repr(result))
     print(f"page and tables: {page}")
+
+
+def read_merges(texts: Sequence[str]) -> dict[str, str]:
+    """The mapping from spellings to spellings that ``--merge`` gives."""
+    merges: dict[str, str] = {}
+    for text in texts:
+        old, _, new = text.partition("=")
+        if not old.strip() or not new.strip():
+            raise UserError(f"--merge: expected OLD=NEW, got {text!r}: write --merge females=female")
+        if merges.setdefault(old, new) != new:
+            raise UserError(
+                f"--merge: expected one spelling for {old!r}, got {merges[old]!r} and {new!r}: leave one out"
+            )
+    return merges

@@ -1,24 +1,23 @@
-"""The design of an audit: models, factors, the answer whose share is asked, what it is held against; its cells."""
+"""The design of an audit: models, factors, whose share is asked, what it is compared with; counts by cell."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from analysis.methods.audit.labels import MISSING, TIE
 from probes.config.measurement import significance_level
 from probes.errors import UserError, nearest
 from probes.prompts.grammar.english import plural
-from probes.user_tables import open_table
+from probes.user_tables import Source, open_table
 
 ALL = "all"
 WORLD = ("share", "n")  # columns of a table of the world, beside that of the professions
+Reference = float | Mapping[str, float] | Source
 
 
 @dataclass(frozen=True)
@@ -31,9 +30,8 @@ class Design:
     factors: tuple[str, ...]  # the first is tested between its levels, others against their first level
     levels: Mapping[str, tuple[str, ...]]  # of each factor and of ``model``, in their order
     reference: Mapping[str, float]  # by level of the first factor: what its share is compared with
-    # how many that rests on; exact where a level is missing
+    # how many people that rests on; exact where a level is missing
     reference_n: Mapping[str, int] = field(default_factory=dict)
-    clustered: bool = False  # whether pictures of a model share a noise; else each is by itself
     against: str = "one half"  # the reference in words
     level: float = 0.95  # of intervals; tests are at one less this
     effect: float = 0.2  # for which the tables say how many pictures it takes
@@ -61,46 +59,38 @@ class Design:
         """The level of the tests."""
         return significance_level(self.level)
 
-    @property
-    def family(self) -> str:
-        """The adjustment of a family of tests: Hommel's asks for cells that are independent."""
-        return "holm" if self.clustered else "hommel"
+
+def count_cells(readings: pd.DataFrame, design: Design) -> pd.DataFrame:
+    """Pictures by model and levels, in their order: ``pictures``, ``decided``, ``count`` of those with the answer.
+
+    From `analysis.methods.audit.labels.join_answers`; beside them the ``reference`` of each, and on how many people it
+    rests (``reference_n``, 0 where it is exact).
+    """
+    keys = ["model", *design.factors]
+    decided, hits = readings["answer"].isin(design.answers), readings["answer"] == design.answer
+    groups = readings.assign(decided=decided, count=hits).groupby(keys, sort=False)
+    table = groups.agg(pictures=("decided", "size"), decided=("decided", "sum"), count=("count", "sum"))
+    table = table.loc[sorted(table.index, key=lambda key: level_order(design, keys, key))].reset_index()
+    return table.assign(
+        reference=table[design.by].map(design.reference).astype(float),
+        reference_n=table[design.by].map(design.reference_n).fillna(0).astype(int),
+    )
 
 
-@dataclass(frozen=True)
-class AuditCell:
-    """Pictures of one model made for the same; its units have the same places in all cells of a model."""
-
-    hits: NDArray[np.float64]  # (n_units,): pictures with the answer
-    of: NDArray[np.float64]  # (n_units,): decided ones
-    pictures: int  # decided or not
-
-    @cached_property
-    def count(self) -> int:
-        """Pictures with the answer."""
-        return int(self.hits.sum())
-
-    @cached_property
-    def decided(self) -> int:
-        """Decided pictures."""
-        return int(self.of.sum())
-
-    @cached_property
-    def share(self) -> float:
-        """Share of the decided pictures; NaN of none."""
-        return self.count / self.decided if self.decided else float("nan")
+def level_order(design: Design, names: Sequence[str], key: Sequence[str]) -> list[int]:
+    """The places of some levels among those of their factors."""
+    return [design.levels[name].index(level) for name, level in zip(names, key)]
 
 
 def choose_answer(
     readings: pd.DataFrame, path: Path, answer: str | None, undecided: tuple[str, ...]
 ) -> tuple[str, tuple[str, ...]]:
     """The answer whose share is asked, and all decided answers; a UserError where that is not clear."""
-    said = readings["answer"]
-    answers = tuple(sorted({*said} - {*undecided, MISSING, TIE}))
+    answers = tuple(sorted({*readings["answer"]} - {*undecided, MISSING, TIE}))
     if len(answers) < 2 and not (answers and answer):
-        found = ", ".join(sorted({*said} - {MISSING})) or "none"
+        given = ", ".join(sorted({*readings["answer"]} - {MISSING})) or "none"
         raise UserError(
-            f"{path}: expected two answers or more that decide, got {found}: name others with --undecided"
+            f"{path}: expected two answers or more that decide, got {given}: name others with --undecided"
         )
     if answer is not None and answer not in answers:
         raise UserError(f"--answer: {nearest('decided answer', answer, answers)}")
@@ -111,72 +101,27 @@ def choose_answer(
     return answer or answers[0], answers
 
 
+def order_levels(
+    levels: dict[str, tuple[str, ...]], others: tuple[str, ...], baseline: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """The levels of each factor with the baselines first; a UserError for one of no factor after the first."""
+    known = [level for name in others for level in levels[name]]
+    for one in baseline:
+        if one not in known:
+            raise UserError(f"--baseline: {nearest('level', one, known)}")
+        for name in others:
+            levels = levels | {name: tuple(sorted(levels[name], key=lambda level: level != one))}
+    return levels
+
+
 def require_reader(readings: pd.DataFrame, path: Path, design: Design) -> None:
-    """Refuse a machine whose readings are none of the answers, or pictures that share noises."""
-    if design.clustered:
-        raise UserError("--reader: expected pictures that count by themselves, got --unit: leave one out")
+    """Refuse a machine whose readings are none of the answers."""
     known = sorted({*readings["reading"]} - {MISSING})
     if not {*known} & {*design.answers}:
         raise UserError(
             f"{path}: {design.reader}: expected readings among {', '.join(design.answers)}, got"
             f" {', '.join(known[:5]) or 'none'}: say what is what with --merge"
         )
-
-
-def numbers(texts: pd.Series, path: Path) -> pd.Series:
-    """Return a column as numbers, NaN where a cell is none; a comma is a point where it cannot part thousands."""
-    texts = texts.str.strip()
-    comma = texts.str.contains(",", regex=False)
-    if comma.any():
-        decimal = texts.str.fullmatch(r"[+-]?\d+,\d+") & ~texts.str.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}")
-        if not decimal.any() or texts.str.contains(".", regex=False).any():
-            place = texts.index[comma][0]
-            raise UserError(
-                f"{path}: {place}: expected numbers as 0.5 or 1500 in `{texts.name}`, got {texts[place]!r:.40}, whose"
-                " comma may be a point or part thousands: write it without"
-            )
-        texts = texts.str.replace(",", ".", regex=False)
-    return pd.to_numeric(texts, errors="coerce").astype(float)
-
-
-def read_reference(
-    table: Path | pd.DataFrame, by: str, levels: tuple[str, ...]
-) -> tuple[dict[str, float], dict[str, int]]:
-    """Shares in the world by level of a factor, and how many they rest on where a column ``n`` says it."""
-    opened = open_table(table, (by, *WORLD))
-    path = opened.path
-    for name in (by, WORLD[0]):
-        if name not in opened.columns:
-            raise UserError(f"{path}: {nearest('column', name, opened.columns)}")
-    there = [name for name in (by, *WORLD) if name in opened.columns]
-    opened.print_notes(there)
-    table = opened.text_cells(there)
-    table[by] = table[by].str.strip()
-    own = table[table[by].isin(levels)]
-    missing = next((name for name in levels if name not in set(own[by])), None)
-    if missing is not None:
-        raise UserError(f"{path}: {by}: {nearest('row', missing, table[by])}")
-    if own[by].duplicated().any():
-        place = own.index[own[by].duplicated()][0]
-        raise UserError(
-            f"{path}: {place}: expected every {by} once, got {own[by][place]!r} twice: leave one out"
-        )
-    shares = dict(zip(own[by], _numbers(own[WORLD[0]], path, "a share from 0 to 1", 0, 1)))
-    if WORLD[1] in own:
-        own = own[own[WORLD[1]].str.strip() != ""]
-        sizes = _numbers(own[WORLD[1]], path, "a whole number of at least 1", 1, np.inf)
-        return shares, dict(zip(own[by], map(round, sizes)))
-    return shares, {}
-
-
-def _numbers(texts: pd.Series, path: Path, what: str, least: float, most: float) -> list[float]:
-    values = numbers(texts, path)
-    wrong = ~values.between(least, most)
-    if wrong.any():
-        raise UserError(
-            f"{path}: {texts.index[wrong][0]}: expected {what}, got {texts[wrong].iloc[0]!r}: mend it"
-        )
-    return values.tolist()
 
 
 def require_comparable(
@@ -186,42 +131,94 @@ def require_comparable(
     path: Path,
     unlike: tuple[str, ...] = (),
 ) -> None:
-    """Refuse models with other prompts or other annotators, unless `unlike` says that it is meant.
-
-    The error names the two models, and the first thing that one of them has alone.
-    """
-    models = list(dict.fromkeys(readings["model"]))
-    keys = [*factors, "prompt"]
-    asked = {name: {*own[keys].itertuples(index=False, name=None)} for name, own in readings.groupby("model")}
-    readers = {name: {*own["annotator"]} - {""} for name, own in rows.groupby("model")}
-    for option, found, what in (
-        ("prompts", asked, "the same prompts of"),
-        ("readers", readers, "the same annotators of"),
+    """Refuse models with other prompts or other annotators, unless `unlike` says that it is meant."""
+    first, *models = dict.fromkeys(readings["model"])
+    for option, what, table, names in (
+        ("prompts", "prompts", readings, [*factors, "prompt"]),
+        ("readers", "annotators", rows[rows["annotator"] != ""], ["annotator"]),
     ):
-        for name in models if option not in unlike else ():
-            alone = found[models[0]] ^ found[name]
-            if alone:
-                one = min(alone)
-                shown = one if isinstance(one, str) else " · ".join(filter(None, one))
-                which = models[0] if one in found[models[0]] else name
+        sets = {
+            model: {*group.itertuples(index=False, name=None)}
+            for model, group in table.groupby("model")[names]
+        }
+        for model in models if option not in unlike else ():
+            pair = sets.get(first, set()), sets.get(model, set())
+            if pair[0] != pair[1]:
+                one = min(pair[0] ^ pair[1])
+                alone = first if one in pair[0] else model
                 raise UserError(
-                    f"{path}: expected {what} {models[0]} and {name}, got {shown!r} of {which} alone: compare what both"
-                    f" have with --unlike {option}"
+                    f"{path}: expected the same {what} of {first} and {model}, got"
+                    f" {' · '.join(filter(None, one))!r} of {alone} alone: compare what both have with --unlike"
+                    f" {option}"
                 )
 
 
-def cells(readings: pd.DataFrame, design: Design) -> dict[tuple[str, ...], AuditCell]:
-    """The cells by model and levels, in their order, from `join_answers`; only those that have pictures."""
-    decided = readings["answer"].isin(design.answers).to_numpy(float)
-    hit = (readings["answer"] == design.answer).to_numpy(float)
-    keys = ["model", *design.factors]
-    number = readings["unit"] if design.clustered else readings.groupby(keys).cumcount()
-    found = {}
-    for _, own in readings.assign(decided=decided, hit=hit, number=number).groupby("model", sort=False):
-        units = {name: place for place, name in enumerate(dict.fromkeys(own["number"]))}
-        for key, cell in own.groupby(keys, sort=False):
-            places, width = cell["number"].map(units).to_numpy(int), len(units)
-            hits, of = (np.bincount(places, cell[name], width) for name in ("hit", "decided"))
-            found[key] = AuditCell(hits, of, len(cell))
-    order = {name: {one: k for k, one in enumerate(design.levels[name])} for name in keys}
-    return dict(sorted(found.items(), key=lambda item: [order[n][one] for n, one in zip(keys, item[0])]))
+def reference_of(
+    against: Reference | None, by: str, levels: tuple[str, ...], answers: int
+) -> tuple[dict[str, float], dict[str, int], str]:
+    """The reference of each level of the factor `by`, on how many people it rests, and what it is in words."""
+    if against is None:
+        return dict.fromkeys(levels, 1 / answers), {}, "one half" if answers == 2 else f"1/{answers}"
+    if isinstance(against, Mapping):
+        against = pd.DataFrame({by: list(against), WORLD[0]: list(against.values())})
+    if isinstance(against, pd.DataFrame):
+        return *read_reference(against, by, levels), "its share in the table"
+    try:
+        share = float(against)
+    except (TypeError, ValueError):
+        return *read_reference(Path(against), by, levels), f"its share in {Path(against).name}"
+    if not 0 < share < 1:
+        raise UserError(
+            f"--against: expected a share between 0 and 1, or a table, got {against!r:.60}: mend it"
+        )
+    return dict.fromkeys(levels, share), {}, f"{share:g}"
+
+
+def read_reference(
+    source: Path | pd.DataFrame, by: str, levels: tuple[str, ...]
+) -> tuple[dict[str, float], dict[str, int]]:
+    """Shares in the world by level of a factor, and on how many people they rest where a column ``n`` says it."""
+    opened = open_table(source, (by, *WORLD))
+    path = opened.path
+    for name in (by, WORLD[0]):
+        opened.require(name)
+    names = [name for name in (by, *WORLD) if name in opened.columns]
+    opened.print_notes(names)
+    table = opened.text_cells(names)
+    table[by] = table[by].str.strip()
+    rows = table[table[by].isin(levels)]
+    missing = next((name for name in levels if name not in set(rows[by])), None)
+    if missing is not None:
+        raise UserError(f"{path}: {by}: {nearest('row', missing, table[by])}")
+    if rows[by].duplicated().any():
+        row = rows.index[rows[by].duplicated()][0]
+        raise UserError(
+            f"{path}: {row}: expected every {by} once, got {rows[by][row]!r} twice: leave one out"
+        )
+    shares = dict(zip(rows[by], numbers(rows[WORLD[0]], path, "a share from 0 to 1", 0, 1)))
+    if WORLD[1] not in rows:
+        return shares, {}
+    rows = rows[rows[WORLD[1]].str.strip() != ""]
+    sizes = numbers(rows[WORLD[1]], path, "a whole number of at least 1", 1, np.inf)
+    return shares, dict(zip(rows[by], map(round, sizes)))
+
+
+def numbers(texts: pd.Series, path: Path, what: str, least: float, most: float) -> list[float]:
+    """A column as numbers in some bounds; a comma is a point where it cannot part thousands."""
+    texts = texts.str.strip()
+    comma = texts.str.contains(",", regex=False)
+    if comma.any():
+        decimal = texts.str.fullmatch(r"[+-]?\d+,\d+") & ~texts.str.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}")
+        if not decimal.any() or texts.str.contains(".", regex=False).any():
+            row = texts.index[comma][0]
+            raise UserError(
+                f"{path}: {row}: expected numbers as 0.5 or 1500 in `{texts.name}`, got {texts[row]!r:.40}, whose"
+                " comma may be a point or part thousands: write it without"
+            )
+        texts = texts.str.replace(",", ".", regex=False)
+    values = pd.to_numeric(texts, errors="coerce").astype(float)
+    if (wrong := ~values.between(least, most)).any():
+        raise UserError(
+            f"{path}: {texts.index[wrong][0]}: expected {what}, got {texts[wrong].iloc[0]!r}: mend it"
+        )
+    return values.tolist()

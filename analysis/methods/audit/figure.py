@@ -31,10 +31,12 @@ def draw_shares(shares: pd.DataFrame, design: Design) -> Drawn:
         panels = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
         for axes, model in zip(panels.ravel(), models):
             axes.set_title(label(model), loc="left")
-            own = shares["model"] == model
+            of_model = shares["model"] == model
             for number, setting in enumerate(settings):
                 shift = SPREAD * ((number + 0.5) / len(settings) - 0.5)
-                _dots(axes, shares[own & (names == setting)], design, PALETTE[number % len(PALETTE)], shift)
+                _dots(
+                    axes, shares[of_model & (names == setting)], design, PALETTE[number % len(PALETTE)], shift
+                )
             axes.vlines(references, places - 0.5, places + 0.5, color=INK, lw=0.7, ls=(0, (2, 2)))
         for axes in panels.ravel()[len(models) :]:
             axes.set_visible(False)
@@ -42,9 +44,9 @@ def draw_shares(shares: pd.DataFrame, design: Design) -> Drawn:
         panels[0, 0].set_ylim(len(levels) - 0.5, -0.5)
         panels[0, 0].set_yticks(range(len(levels)), [label(level) for level in levels])
         if len(settings) > 1:
+            colors = zip(settings, PALETTE * len(settings))
             handles = [
-                Line2D([], [], color=PALETTE[number % len(PALETTE)], marker="o", ms=4, label=label(setting))
-                for number, setting in enumerate(settings)
+                Line2D([], [], color=color, marker="o", ms=4, label=label(one)) for one, color in colors
             ]
             figure.legend(handles=handles, loc="outside upper center", ncols=min(4, len(settings)))
         figure.supxlabel(f"share of {design.answer} among the decided pictures", fontsize=8)
@@ -56,12 +58,12 @@ def draw_shares(shares: pd.DataFrame, design: Design) -> Drawn:
     return Drawn("audit-shares", figure, f"Shares of {design.answer}", caption, wide=True)
 
 
-def _dots(axes: Axes, own: pd.DataFrame, design: Design, color: str, shift: float) -> None:
+def _dots(axes: Axes, rows: pd.DataFrame, design: Design, color: str, shift: float) -> None:
     levels = design.levels[design.by]
-    for row in own[own["share"].notna()].to_dict("records"):
+    for row in rows[rows["share"].notna()].to_dict("records"):
         y = levels.index(row[design.by]) + shift
         axes.plot([row["low"], row["high"]], [y, y], color=color, lw=1.4, solid_capstyle="butt")
-        face = color if row["p_page"] <= design.alpha else "white"
+        face = color if row["p_adjusted"] <= design.alpha else "white"
         axes.plot(row["share"], y, "o", color=color, mfc=face, ms=4)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_color(FAINT)

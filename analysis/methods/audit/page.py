@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from analysis.methods.audit.claims import QUESTIONS, possible, sentences
+from analysis.methods.audit.claims import possible, question_rows, sentences
 from analysis.methods.audit.design import ALL, Design
 from analysis.methods.audit.reader import UNDECIDED, remarks
 from analysis.report.environment import environment
@@ -39,11 +39,11 @@ def render(
     notes: Sequence[str] = (),
 ) -> str:
     """The page as HTML, in one file, with so many pictures of each cell."""
-    said = sentences(tables, design)
-    read = tables["pictures"]
-    unread = int((read["annotators"] == 0).sum())
+    labels = tables["pictures"]
+    unlabelled = int((labels["annotators"] == 0).sum())
     title = {"by": design.plural, "others": " and ".join(design.others)}
-    questions = [(TITLES[key].format(**title), said[key], key) for key in QUESTIONS if said[key]]
+    confusions = tables["confusions"]
+    right = confusions[(confusions["label"] == confusions["reading"]) & (confusions["label"] != UNDECIDED)]
     return (
         environment()
         .get_template("analysis.methods.audit/page.html.j2")
@@ -51,74 +51,53 @@ def render(
             name=name or "labels",
             notes=notes,
             design=design,
-            pictures=len(read),
-            undecided=int((~read["decided"]).sum()) - (unread if design.reader else 0),
-            unread=unread,
+            pictures=len(labels),
+            undecided=int((~labels["decided"]).sum()) - (unlabelled if design.reader else 0),
+            unlabelled=unlabelled,
             settings=_settings(design),
-            rows=_rows(tables["shares"], read, design, pictures, thumbnails),
-            questions=questions,
-            possible=possible(tables, design),
-            ranks=_by_setting(tables["ranks"], design),
-            contrasts=tables["contrasts"].to_dict("records"),
+            dots=_dots(tables["shares"], labels, design, pictures, thumbnails),
+            questions=[
+                (TITLES[key].format(**title), lines, key)
+                for key, lines in sentences(tables, design).items()
+                if lines
+            ],
+            possible=possible(tables["shares"], design),
+            ranks=tables["ranks"].to_dict("records"),
+            changes=question_rows(tables, "contrast").to_dict("records"),
             agreement=tables["agreement"].to_dict("records"),
             corrected=tables["corrected"].to_dict("records"),
-            confusions=_confusions(tables["confusions"]),
-            remarks=list(remarks(tables["confusions"], tables["corrected"], design)),
+            confusions=[
+                {"by": by, "group": group, "rights": rows.set_index("label").to_dict("index")}
+                for (by, group), rows in right.groupby(["by", "group"], sort=False)
+            ],
+            remarks=list(remarks(confusions, tables["corrected"], design)),
             all=ALL,
         )
     )
 
 
-def _confusions(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Groups with the rows in which the machine says what people say, by what that is."""
-    own = table[(table["label"] == table["reading"]) & (table["label"] != UNDECIDED)]
-    groups = own.groupby(["by", "group"], sort=False)
-    return [
-        {"by": by, "group": group, "rights": rows.set_index("label").to_dict("index")}
-        for (by, group), rows in groups
-    ]
-
-
 def _settings(design: Design) -> list[str]:
-    """Names of what stands as dots in one cell: the levels of the other factors, crossed."""
-    names = [""]
-    for factor in design.others:
-        names = [", ".join(filter(None, (one, level))) for one in names for level in design.levels[factor]]
-    return names
+    """Names of the dots in one cell: the levels of the other factors, crossed."""
+    return [", ".join(levels) for levels in product(*(design.levels[factor] for factor in design.others))]
 
 
-def _setting(row: Mapping[str, Any], design: Design) -> str:
-    return ", ".join(row[name] for name in design.others)
-
-
-def _rows(
-    shares: pd.DataFrame, read: pd.DataFrame, design: Design, folder: Path, thumbnails: int
+def _dots(
+    shares: pd.DataFrame, labels: pd.DataFrame, design: Design, folder: Path, thumbnails: int
 ) -> list[dict[str, Any]]:
-    """Models with the dots and pictures of each of their cells."""
-    keys = ["model", *design.factors]
-    groups, settings = read.groupby(keys, sort=False)[["image", "answer"]], _settings(design)
-    shown = {key: own[:thumbnails].itertuples(index=False) for key, own in groups}
-    rows = []
-    for model in design.levels["model"]:
-        cells = []
-        for level in design.levels[design.by]:
-            own = shares[(shares["model"] == model) & (shares[design.by] == level)].to_dict("records")
-            dots = [
-                row
-                | {
-                    "setting": _setting(row, design),
-                    "place": settings.index(_setting(row, design)),
-                    "told": row["p_page"] <= design.alpha,
-                    "thumbnails": [
-                        {"source": thumbnail(folder / image), "answer": answer or "no label", "image": image}
-                        for image, answer in shown[tuple(row[one] for one in keys)]
-                    ],
-                }
-                for row in own
-            ]
-            cells.append({"level": level, "dots": dots})
-        rows.append({"model": model, "cells": cells})
-    return rows
+    """The cells of models, with what their dots show and the pictures behind them."""
+    keys, settings = ["model", *design.factors], _settings(design)
+    shown = {key: group.head(thumbnails) for key, group in labels.groupby(keys, sort=False)}
+    dots = []
+    for row in shares.to_dict("records"):
+        setting = ", ".join(row[name] for name in design.others)
+        images = shown[tuple(row[name] for name in keys)]
+        pictures = [
+            {"source": thumbnail(folder / image), "answer": answer or "no label", "image": image}
+            for image, answer in zip(images["image"], images["answer"])
+        ]
+        place = {"setting": setting, "place": settings.index(setting), "level": row[design.by]}
+        dots.append(row | place | {"significant": row["p_adjusted"] <= design.alpha, "thumbnails": pictures})
+    return dots
 
 
 def thumbnail(path: Path) -> str:
@@ -133,8 +112,3 @@ def thumbnail(path: Path) -> str:
     buffer = io.BytesIO()
     image.save(buffer, "jpeg", quality=80)
     return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
-
-
-def _by_setting(ranks: pd.DataFrame, design: Design) -> list[tuple[str, list[dict[str, Any]]]]:
-    records = ranks.to_dict("records")
-    return [(name, list(own)) for name, own in groupby(records, lambda row: _setting(row, design))]

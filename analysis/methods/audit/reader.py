@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-from statsmodels.stats.contingency_tables import StratifiedTable
 
-from analysis.methods.audit.design import Design
+from analysis.methods.audit.design import ALL, Design, level_order
 from analysis.methods.audit.labels import MISSING
 from analysis.report.format import p_value
 from analysis.stats.multiplicity import adjust_p_values
@@ -17,8 +16,7 @@ from analysis.stats.prediction_powered import powered_shares
 from analysis.stats.proportions import newcombe_interval, wilson_interval
 
 UNDECIDED = "undecided"
-EVERY = "all"
-CONFUSIONS = ("by", "group", "label", "reading", "count", "of", "share", "low", "high")
+CONFUSIONS = ("by", "group", "label", "reading", "count", "of")
 
 
 def confusion_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
@@ -26,23 +24,21 @@ def confusion_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
 
     Of ``of`` pictures of a group with the label, ``count`` have the reading; Wilson's interval.
     """
-    names = [*design.answers, UNDECIDED]
     labelled = pictures[pictures["answer"] != MISSING] if design.reader else pictures.head(0)
-    said = labelled[["answer", "reading"]].where(
-        labelled[["answer", "reading"]].isin(design.answers), UNDECIDED
-    )
-    groups = [(EVERY, EVERY, said)] * bool(len(said))
-    for by in ("model", *design.factors) if len(said) else ():
-        groups += [(by, level, said[labelled[by] == level]) for level in design.levels[by]]
-    rows = []
-    for by, group, own in groups:
-        counts = pd.crosstab(own["answer"], own["reading"])
+    answers = labelled[["answer", "reading"]]
+    answers = answers.where(answers.isin(design.answers), UNDECIDED)
+    groups = [(ALL, ALL, answers)] * bool(len(answers))
+    for by in ("model", *design.factors) if len(answers) else ():
+        groups += [(by, level, answers[labelled[by] == level]) for level in design.levels[by]]
+    names, rows = [*design.answers, UNDECIDED], []
+    for by, group, pairs in groups:
+        counts = pd.crosstab(pairs["answer"], pairs["reading"])
         for label, line in counts.reindex(index=names, columns=names, fill_value=0).iterrows():
-            of = line.sum()
-            rows += [(by, group, label, reading, count, of) for reading, count in line.items() if of]
-    table = pd.DataFrame(rows, columns=list(CONFUSIONS[:6]))
-    share = table["count"].to_numpy(float) / table["of"].to_numpy(float)
-    low, high = wilson_interval(share, table["of"].to_numpy(float), design.level)
+            rows += [(by, group, label, reading, n, line.sum()) for reading, n in line.items() if line.sum()]
+    table = pd.DataFrame(rows, columns=list(CONFUSIONS))
+    n = table["of"].to_numpy(float)
+    share = table["count"].to_numpy(float) / n
+    low, high = wilson_interval(share, n, design.level)
     return table.assign(share=share, low=low, high=high)
 
 
@@ -55,52 +51,47 @@ def corrected_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
     """
     keys = ["model", *design.factors]
     groups = dict(iter(pictures.groupby(keys, sort=False))) if design.reader else {}
-    order = sorted(groups, key=lambda key: [design.levels[name].index(one) for name, one in zip(keys, key)])
-    width = max((len(own) for own in groups.values()), default=0)
+    order = sorted(groups, key=lambda key: level_order(design, keys, key))
+    width = max(map(len, groups.values()), default=0)
     labels, readings = np.full((2, len(order), width, 2), np.nan)
     for place, key in enumerate(order):
-        own = groups[key]
-        known = (own["answer"] != MISSING).to_numpy()
-        readings[place, : len(own)] = _answered(own["reading"], design)
-        labels[place, np.flatnonzero(known)] = _answered(own["answer"][known], design)
-    found = powered_shares(labels, readings, level=design.level)
-    table = pd.DataFrame(order, columns=keys)
+        cell = groups[key]
+        known = (cell["answer"] != MISSING).to_numpy()
+        readings[place, : len(cell)] = _answered(cell["reading"], design)
+        labels[place, np.flatnonzero(known)] = _answered(cell["answer"][known], design)
+    powered = powered_shares(labels, readings, level=design.level)
     reference = np.array([design.reference[key[1]] for key in order], float)
-    ends = found.low - reference, found.high - reference
-    for place, key in enumerate(order):
-        n = design.reference_n.get(key[1], 0)
-        if n and found.effective[place] > 0:
-            both = newcombe_interval(
-                found.share[place], found.effective[place], reference[place], n, design.level
-            )
-            ends[0][place], ends[1][place] = both
-    p_labelled = {name: chosen_whatever_is_read(own, design) for name, own in pictures.groupby("model")}
+    n = np.array([design.reference_n.get(key[1], 0) for key in order], float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        newcombe = newcombe_interval(powered.share, powered.effective, reference, n, design.level)
+    sized = (n > 0) & (powered.effective > 0)
+    low, high = (
+        np.where(sized, both, end - reference) for both, end in zip(newcombe, (powered.low, powered.high))
+    )
+    table = pd.DataFrame(order, columns=keys)
+    p_labelled = {name: chosen_whatever_is_read(rows, design) for name, rows in pictures.groupby("model")}
     return table.assign(
-        pictures=found.pictures,
-        labelled=found.labelled,
+        **{name: getattr(powered, name) for name in ("pictures", "labelled")},
         share_reader=_share(readings),
         share_labels=_share(labels),
-        share=found.share,
-        low=found.low,
-        high=found.high,
+        **{name: getattr(powered, name) for name in ("share", "low", "high")},
         reference=reference,
-        difference=found.share - reference,
-        difference_low=ends[0],
-        difference_high=ends[1],
-        effective=found.effective,
-        weight=found.weight,
+        difference=powered.share - reference,
+        difference_low=low,
+        difference_high=high,
+        **{name: getattr(powered, name) for name in ("effective", "weight")},
         p_labelled=table["model"].map(p_labelled).astype(float),
-        reason=found.reason,
+        reason=powered.reason,
     )
 
 
-def _answered(said: pd.Series, design: Design) -> np.ndarray:
+def _answered(answers: pd.Series, design: Design) -> np.ndarray:
     """Whether a picture has the answer that is asked, and whether it is decided; shape (n, 2)."""
-    return np.stack([said == design.answer, said.isin(design.answers)], axis=1).astype(float)
+    return np.stack([answers == design.answer, answers.isin(design.answers)], axis=1).astype(float)
 
 
-def _share(said: np.ndarray) -> np.ndarray:
-    hits, decided = np.nansum(said, axis=1).T
+def _share(answered: np.ndarray) -> np.ndarray:
+    hits, decided = np.nansum(answered, axis=1).T
     return np.divide(hits, decided, out=np.full(len(hits), np.nan), where=decided > 0)
 
 
@@ -109,9 +100,13 @@ def chosen_whatever_is_read(pictures: pd.DataFrame, design: Design) -> float:
 
     Cochran, Mantel and Haenszel's over cells; NaN where all pictures of every cell are labelled, or read alike.
     """
+    from statsmodels.stats.contingency_tables import (
+        StratifiedTable,
+    )  # an audit without a machine does without
+
     tables = []
-    for _, own in pictures.groupby(list(design.factors), sort=False):
-        known, read = own["answer"] != MISSING, own["reading"] == design.answer
+    for _, cell in pictures.groupby(list(design.factors), sort=False):
+        known, read = cell["answer"] != MISSING, cell["reading"] == design.answer
         table = np.array([[(a & b).sum() for b in (read, ~read)] for a in (known, ~known)])
         if (table.sum(axis=0) > 0).all() and (table.sum(axis=1) > 0).all():
             tables.append(table)
@@ -124,13 +119,9 @@ def chosen_whatever_is_read(pictures: pd.DataFrame, design: Design) -> float:
 
 def remarks(confusions: pd.DataFrame, corrected: pd.DataFrame, design: Design) -> Iterator[str]:
     """Yield how often the machine says what people say, and where labels were not given at random."""
-    own = confusions[(confusions["by"] == EVERY) & (confusions["label"] != UNDECIDED)]
-    for label, rows in own.groupby("label", sort=False):
-        row = rows.set_index("reading").loc[label]
-        yield (
-            f"{design.reader} reads {int(row['count'])} of {int(row['of'])} pictures that people read as {label} as"
-            f" {label}."
-        )
+    right = confusions[(confusions["by"] == ALL) & (confusions["label"] == confusions["reading"])]
+    for row in right[right["label"] != UNDECIDED].itertuples():
+        yield f"{design.reader} reads {row.count} of {row.of} pictures that people read as {row.label} as {row.label}."
     models = corrected.drop_duplicates("model")
     adjusted = adjust_p_values(models["p_labelled"].to_numpy(float), method="holm")
     for model, value in zip(models["model"], adjusted):

@@ -7,21 +7,14 @@ made it, it is laid out in the same way.
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from analysis.methods.gep.scores import Audit, audit
 from analysis.observe.features.attribute_audit import SETTINGS, attributes, places
 from analysis.stats.annotators import krippendorff_alpha, majority, no_alpha
-from analysis.tables.answer_sheets import read_sheet
-from probes.errors import UserError
 from probes.prompts.grammar.nouns import lemma
 from probes.runs.run import Run
-
-YES, NO = {"1", "yes", "true"}, {"0", "no", "false"}
-LABEL_COLUMNS = ("sample_id", "attribute", "annotator", "label")
 
 
 def lay_out(run: Run, said: pd.DataFrame, source: str) -> list[Audit]:
@@ -89,37 +82,6 @@ def from_detections(run: Run) -> pd.DataFrame:
             (sample, name, float((sample, word) in there)) for name, word in names.items() if word in searched
         ]
     return pd.DataFrame(rows, columns=["sample_id", "attribute", "value"])
-
-
-def read_labels(path: Path, run: Run) -> pd.DataFrame:
-    """Return labels of people from a table, refused in a line where a row is wrong.
-
-    Columns ``sample_id``, ``attribute``, ``label`` (yes or no, 1 or 0; empty: no answer) and, where there are several,
-    ``annotator``.
-    """
-    table = read_sheet(path, LABEL_COLUMNS, "label")
-    samples, known = set(run.samples(["sample_id"])["sample_id"]), attributes(run.config)
-    for row in table.itertuples():
-        place = f"{path}: {row.Index}"
-        if row.sample_id not in samples:
-            raise UserError(
-                f"{place}: expected an image of {run.path}, got {row.sample_id!r}: take the row out"
-            )
-        if row.attribute not in known:
-            listed = ", ".join(known)
-            raise UserError(
-                f"{place}: expected one of {listed}, got {row.attribute!r}: correct it or take it out"
-            )
-        if row.label.strip().lower() not in {*YES, *NO, ""}:
-            raise UserError(f"{place}: expected yes or no, got {row.label!r}: correct it")
-    twice = table.duplicated(["sample_id", "attribute", "annotator"])
-    if twice.any():
-        raise UserError(
-            f"{path}: {table.index[twice][0]}: expected one answer an annotator, got a second one: keep one"
-        )
-    said = table["label"].str.strip().str.lower()
-    value = np.where(said.isin(YES), 1.0, np.where(said.isin(NO), 0.0, np.nan))
-    return table[["sample_id", "attribute", "annotator"]].assign(value=value).reset_index(drop=True)
 
 
 def joined(labels: pd.DataFrame) -> tuple[pd.DataFrame, float, str]:

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 
 from analysis.methods.gep.method import METHOD
-from analysis.methods.gep.readings import joined, read_labels
+from analysis.methods.gep.readings import joined
 from analysis.methods.gep.stage import LABELS, audit_readings
 from analysis.observe.features.attribute_audit import attributes, places
-from analysis.report.format import number
-from analysis.studies.labelling import store_answers, write_sheets
+from analysis.report.format import counted, number
+from analysis.studies.labels.kind import TICKED, LabelKind, Read
 from analysis.tables.registry import write_method
 from probes.errors import UserError
 from probes.runs.run import Run
 
+VALUES = {"1": 1.0, "yes": 1.0, "true": 1.0, "0": 0.0, "no": 0.0, "false": 0.0, "unclear": np.nan}
 
-def sample_questions(run: Run, *, count: int, seed: int) -> pd.DataFrame:
-    """Return the questions: of each word, setting and attribute so many images, chosen at random anew for each.
 
-    In the explicit setting an image is asked for the attribute that its prompt names.
+def sample_questions(run: Run, images: int, extra: int | None = None, seed: int = 0) -> pd.DataFrame:
+    """The questions: of each word, setting and attribute so many images, chosen at random anew for each.
 
-    Returns
-    -------
-    DataFrame
-        Columns ``sample_id``, ``attribute``, ``question``, in an order that says nothing of the prompt.
+    In the explicit setting an image is asked for the attribute that its prompt names. The order says nothing of it.
     """
     phrases, where = attributes(run.config), pd.DataFrame(places(run.config))
     samples = run.samples(["sample_id", "triplet", "indicator"]).merge(where, on="triplet")
@@ -37,55 +33,55 @@ def sample_questions(run: Run, *, count: int, seed: int) -> pd.DataFrame:
     for name, phrase in phrases.items():
         own = samples[(samples["named"] == name) | (samples["setting"] == "neutral")]
         for _, group in own.groupby(["setting", "indicator"], sort=False):
-            chosen = rng.permutation(len(group))[:count]
-            said = f"Do you see a person {phrase}?"
-            frames.append(group.iloc[chosen][["sample_id"]].assign(attribute=name, question=said))
+            chosen = group.iloc[rng.permutation(len(group))[:images]][["sample_id"]]
+            frames.append(chosen.assign(question=name, asked=f"Do you see a person {phrase}?"))
     if not frames:
         raise UserError(
             f"{run.path}: expected images of the contexts to ask about, found none: run --stage generate again"
         )
     questions = pd.concat(frames, ignore_index=True)
-    return questions.iloc[rng.permutation(len(questions))].reset_index(drop=True)
+    questions = questions.iloc[rng.permutation(len(questions))].reset_index(drop=True)
+    return questions.assign(answers=[TICKED] * len(questions))
 
 
-def write(run: Run, out: Path, *, count: int, seed: int, annotators: int = 1) -> str:
-    """Write the questions and their images into a folder; return in a line what to do with it.
+def reader(run: Run) -> Read:
+    """What reads a label of an attribute: 1, 0, or NaN where it is unclear."""
+    known = attributes(run.config)
 
-    Several annotators have a sheet each, of the same questions, with their names in it (the paper asks three).
+    def read(sample: str, attribute: str, label: str) -> float:
+        if attribute not in known:
+            raise UserError(f"expected one of {', '.join(known)}, got {attribute!r:.60}")
+        if label.lower() not in VALUES:
+            raise UserError(f"expected yes or no, got {label!r:.60}")
+        return VALUES[label.lower()]
 
-    Raises
-    ------
-    UserError
-        The run is no audit, or a sheet stands there already.
-    """
-    _require_audit(run)
-    questions = sample_questions(run, count=count, seed=seed)
-    return write_sheets(run, out, questions, "label", seed=seed, annotators=annotators)
+    return read
 
 
-def label(run: Run, files: Sequence[Path], *, replace: bool = False) -> str:
-    """Add answers to ``tables/gep_labels`` of a run and write its tables of attributes; return what there is to say.
-
-    Raises
-    ------
-    UserError
-        The run is no audit, or as `analysis.studies.labelling.store_answers` says.
-    """
-    _require_audit(run)
-    table = store_answers(run, LABELS, files, read_labels, replace=replace)
+def measure(run: Run, labels: pd.DataFrame) -> Iterator[str]:
+    """Write the tables of attributes with people's answers; yield how many there are, and how far people agree."""
     write_method(run, METHOD, audit_readings(run))
-    said, alpha, reason = joined(table)
-    people = table["annotator"].nunique()
+    said, alpha, reason = joined(labels)
+    people, undecided = labels["annotator"].nunique(), int(said["value"].isna().sum())
     known = f"no Krippendorff's alpha ({reason})" if reason else f"Krippendorff's alpha {number(alpha)}"
     agreed = f", {known}" if people > 1 else ""
-    undecided = int(said["value"].isna().sum())
     ties = f"; {undecided} undecided" if undecided else ""
-    return (
-        f"{len(said)} labels by {people} annotator{'s' * (people > 1)}{agreed}{ties}: {run.path / 'tables'};"
+    yield (
+        f"{len(said)} labels by {counted(people, 'annotator')}{agreed}{ties}: {run.path / 'tables'};"
         f" next: triptych report {run.path}"
     )
 
 
-def _require_audit(run: Run) -> None:
-    if not places(run.config):
-        raise UserError(f"{run.path}: expected a run whose prompts have contexts, found none: name an audit")
+ATTRIBUTES = LabelKind(
+    "attributes",
+    LABELS,
+    "attribute",
+    "value",
+    images=20,
+    instructions="Tick every question that you would answer with yes.",
+    usual=lambda config: bool(places(config)),
+    ask=sample_questions,
+    reader=reader,
+    measure=measure,
+    needs="prompts with contexts",
+)

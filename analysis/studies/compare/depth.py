@@ -15,29 +15,18 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import Normalize
 
-from analysis.metrics.registry import METRICS
 from analysis.report.figures.atlas import atlas_rows, beyond_words
 from analysis.report.figures.style import DIVERGING, DOUBLE, Drawn, new_figure, style
 from analysis.report.format import label
 from analysis.study import contrasts
 from analysis.tables.registry import read
-from analysis.tables.similarities.side_shares import side_distance
 from analysis.tables.similarities.word_gap import joined_gaps
 from hooks.architectures.addresses import place
 from probes.runs.run import Run
 
 COLUMNS = [
-    "run",
-    "contrast",
-    "site",
-    "depth",
-    "step",
-    "timestep",
-    "noise",
-    "gap",
-    "distance",
-    "share",
-    "p_control_sites",
+    *("run", "contrast", "site", "depth", "step", "timestep", "noise"),
+    *("gap", "distance", "share", "p_control_sites"),
 ]
 _PANEL = 2.4  # inches
 _LETTERS = 80  # of the titles of all panels, side by side
@@ -68,32 +57,39 @@ def _of_run(name: str, run: Run, contrast: tuple[str, str]) -> pd.DataFrame:
     sites = sorted(gap["site"].unique(), key=place)
     if len(sites) < 2:
         return pd.DataFrame(columns=COLUMNS)
-    depths = dict(zip(sites, np.linspace(0, 1, len(sites)), strict=True))
-    timesteps = read(run, "timesteps").set_index("step")["timestep"].astype(float)
     disparity = read(run, "disparity")
-    disparity = disparity[(disparity["metric"] == "cosine") & disparity["site"].isin(sites)]
-    first, second = contrast
-    distances = {
-        key: side_distance(rows, METRICS["cosine"], [first], [second])
-        for key, rows in disparity.groupby(["site", "step"], observed=True)
-    }
-    table = gap.assign(
-        run=name,
-        depth=[depths[site] for site in gap["site"]],
-        timestep=timesteps.reindex(gap["step"]).to_numpy(),
-        distance=[distances.get((site, step), np.nan) for site, step in zip(gap["site"], gap["step"])],
+    both = disparity["pair"].isin(["-".join(contrast), "-".join(contrast[::-1])])
+    sides = disparity[both & (disparity["metric"] == "cosine")][["site", "step", "mean"]]
+    timesteps = read(run, "timesteps").set_index("step")["timestep"].astype(float)
+    table = (
+        gap.drop(columns="mean", errors="ignore")
+        .merge(sides, on=["site", "step"], how="left")
+        .assign(
+            run=name,
+            depth=lambda rows: (
+                rows["site"].map(dict(zip(sites, np.linspace(0, 1, len(sites))))).astype(float)
+            ),
+            timestep=lambda rows: rows["step"].map(timesteps),
+            noise=lambda rows: noise_share(run.meta.get("scheduler") or {}, rows["timestep"]),
+            distance=lambda rows: 1 - rows["mean"],
+            share=lambda rows: (rows["gap"] / rows["distance"]).where(rows["distance"] > rows["delta"]),
+        )
     )
-    table["noise"] = noise_share(run.meta.get("scheduler") or {}, table["timestep"])
-    matters = table["distance"] > table["delta"]
-    table["share"] = (table["gap"] / table["distance"]).where(matters)
     return table[COLUMNS]
 
 
-def opening(table: pd.DataFrame, alpha: float) -> pd.DataFrame:
-    """Return where the gap of each run and contrast is first more than its words differ, if anywhere: at most noise."""
-    found = table[beyond_words(table["p_control_sites"], alpha)]
-    found = found.sort_values(["step", "depth"]).drop_duplicates(["run", "contrast"])
-    return found[["run", "contrast", "depth", "noise", "site", "step"]].reset_index(drop=True)
+def opening_lines(table: pd.DataFrame, alpha: float) -> list[str]:
+    """A line for each run and contrast: where its gap is first more than its words differ, at most noise."""
+    beyond = table[beyond_words(table["p_control_sites"], alpha)].sort_values(["step", "depth"])
+    first = beyond.drop_duplicates(["run", "contrast"]).set_index(["run", "contrast"]).to_dict("index")
+    lines = []
+    for run, contrast in dict.fromkeys(zip(table["run"], table["contrast"])):
+        place, where = first.get((run, contrast)), "nowhere between blocks"
+        if place:
+            noise = f", noise {place['noise']:.2f}" if pd.notna(place["noise"]) else ""
+            where = f"first at depth {place['depth']:.2f} ({place['site']}){noise}"
+        lines.append(f"{run}, {contrast}: more than words differ {where}")
+    return lines
 
 
 def draw_depth(table: pd.DataFrame, contrast: tuple[str, str], reference: str, alpha: float) -> Drawn | None:

@@ -7,64 +7,108 @@ the test: on each prompt the two models could have changed places.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.metrics.cooccurrence import ALL, counted
+from analysis.metrics.registry import definition, headline_metrics
+from analysis.stats.bootstrap import prompt_means
 from analysis.stats.effects import effect_sizes
 from analysis.stats.permutation import sign_flip_test
-from analysis.studies.compare.quantities import KEYS, Quantities
+from analysis.study import comparison, contrasts, indicators
+from analysis.tables.object_tables import observed_images
+from analysis.tables.registry import read
+from analysis.tables.similarities.stored import StoredSimilarities
 from probes.errors import UserError, parse_json
+from probes.runs.run import Run
 
+KEYS = ("kind", "what", "space", "site", "step", "metric")
 FEWEST = (
-    6  # prompts: of fewer no sign flip is told from chance at 0.05, and an interval of a mean says nothing
+    6  # prompts: of fewer no sign flip differs from chance at 0.05, and an interval of a mean says nothing
 )
 TOO_FEW = "too few prompts to say"
-VALUE_COLUMNS = ("run", *KEYS, "value", "ci_low", "ci_high", "n_prompts", "reason")
+ESTIMATE = ("ci_low", "ci_high", "n_prompts", "reason")
+VALUE_COLUMNS = ("run", *KEYS, "value", *ESTIMATE)
 DIFFERENCE_COLUMNS = (
-    "first",
-    "second",
-    *KEYS,
-    "value_first",
-    "value_second",
-    "difference",
-    "ci_low",
-    "ci_high",
-    "d_z",
-    "d_z_low",
-    "d_z_high",
-    "p_value",
-    "p_adjusted",
-    "n_prompts",
-    "reason",
+    *("first", "second", *KEYS, "value_first", "value_second", "difference"),
+    *(*ESTIMATE[:2], "p_value", "p_adjusted", *ESTIMATE[2:]),
 )
 
 
-def require_same(runs: Sequence[Quantities]) -> None:
+def prompt_values(run: Run, *, every: bool = False) -> pd.DataFrame:
+    """The values of a run by prompt: headline gaps at the end of each space, or at `every` site and step, and objects.
+
+    The index are the texts of each prompt, by indicator, as JSON; columns are `KEYS`: ``kind`` is *gap* (``what`` the
+    contrast; positive: the reference is nearer to its first) or *presence* (``metric`` the object: share of the images
+    with it, first less second indicator). Values are means over seeds, NaN where there is none.
+    """
+    config, pairs = run.config, StoredSimilarities(run)
+    names, reference = [member.name for member in indicators(config)], config.reference
+    wanted = None if every else {metric.place for metric in headline_metrics(config.measure.text_readout)}
+    tables = []
+    for family in pairs.families(wanted):
+        places = [(family.space, site, step, family.metric) for site, step in family.columns.to_numpy()]
+        for contrast in contrasts(config):
+            near = [prompt_means(family.pair(reference, side, names)) for side in contrast]
+            gap = definition(family.metric).sign * (near[0] - near[1])
+            tables.append(_table("gap", contrast, places, family.prompts, gap))
+    if "objects" in run.tables():
+        chosen = comparison(config)
+        objects = counted(
+            observed_images(run), read(run, "objects"), chosen.names, without=chosen.individuals
+        )[ALL]
+        places = [("image", "objects", -1, name) for name in objects.objects]
+        for contrast in contrasts(config):
+            first, second = (objects.presence[:, objects.column(side)] for side in contrast)
+            shares = np.zeros((len(objects.prompts), len(objects.objects)))
+            shares[objects.prompt, objects.object] = (first - second) / objects.seeds[objects.prompt]
+            prompts = objects.prompts.astype(int)
+            tables.append(_table("presence", contrast, places, prompts, shares))
+    samples = run.samples(["triplet", "indicator", "prompt"]).drop_duplicates(["triplet", "indicator"])
+    texts = {
+        triplet: json.dumps(dict(sorted(zip(rows["indicator"], rows["prompt"]))), ensure_ascii=False)
+        for triplet, rows in samples.groupby("triplet")
+    }
+    values = pd.concat([pd.DataFrame(index=sorted(texts)), *tables], axis=1)
+    values.columns = pd.MultiIndex.from_tuples(values.columns, names=KEYS)
+    return values.rename(index=texts).sort_index()
+
+
+def _table(
+    kind: str, contrast: tuple[str, str], places: list[tuple], prompts: NDArray, values: NDArray[np.float64]
+) -> pd.DataFrame:
+    table = pd.DataFrame(values, prompts)
+    table.columns = pd.Index([(kind, "-".join(contrast), *place) for place in places], tupleize_cols=False)
+    return table
+
+
+def require_same(runs: Mapping[str, pd.DataFrame]) -> None:
     """Refuse runs of different prompts or indicators."""
-    first = runs[0]
-    for other in runs[1:]:
-        here, there = (set(parse_json(run.prompts[0])) for run in (first, other))
-        if here != there:
+    (first, values), *others = runs.items()
+    for other, table in others:
+        words = [set(parse_json(one.index[0])) for one in (values, table)]
+        if words[0] != words[1]:
             raise UserError(
-                f"{other.name}: expected the indicators of {first.name} ({', '.join(sorted(here))}), got "
-                f"{', '.join(sorted(there))}: compare runs of one triplets.yaml"
+                f"{other}: expected the indicators of {first} ({', '.join(sorted(words[0]))}), got "
+                f"{', '.join(sorted(words[1]))}: compare runs of one triplets.yaml"
             )
-        alone = sorted(set(first.prompts) ^ set(other.prompts))
+        alone = sorted(set(values.index) ^ set(table.index))
         if alone:
-            owner = first.name if alone[0] in set(first.prompts) else other.name
             text = next(iter(parse_json(alone[0]).values()))
             raise UserError(
-                f"{other.name}: expected the prompts of {first.name}, {len(alone)} stand in one of the two only "
-                f"(first: {text!r}, in {owner}): compare runs of one triplets.yaml"
+                f"{other}: expected the prompts of {first}, {len(alone)} stand in one of the two only "
+                f"(first: {text!r}, in {first if alone[0] in values.index else other}): compare runs of one"
+                " triplets.yaml"
             )
 
 
 def compare(
-    runs: Sequence[Quantities],
+    runs: Mapping[str, pd.DataFrame],
     *,
     level: float = 0.95,
     resamples: int = 2000,
@@ -73,84 +117,50 @@ def compare(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return every quantity that all runs have: its value in each, and its difference in each pair of them.
 
-    One row per run and quantity (`VALUE_COLUMNS`), and one per pair of runs and quantity (`DIFFERENCE_COLUMNS`), where
-    ``difference`` is the second run's value less the first's, with intervals (``envelope``) and sign flips over
-    prompts; ``p_adjusted`` is max-T over all quantities of one kind and all pairs of runs. A quantity that all runs
-    lack at a prompt is compared over the others; one of fewer than `FEWEST` prompts has no intervals.
+    `runs` are values by prompt (`prompt_values`), by name. One row per run and quantity (`VALUE_COLUMNS`), and one per
+    pair of runs and quantity (`DIFFERENCE_COLUMNS`), where ``difference`` is the second run's value less the first's,
+    with bootstrap intervals and sign flips over prompts; ``p_adjusted`` is max-T over all quantities of one kind and
+    all pairs of runs. A quantity that all runs lack at a prompt is compared over the others; one of fewer than `FEWEST`
+    prompts has no intervals.
     """
     require_same(runs)
-    keys = [tuple(row) for row in runs[0].keys.itertuples(index=False)]
-    places = []
-    for run in runs:
-        columns = {tuple(row): number for number, row in enumerate(run.keys.itertuples(index=False))}
-        places.append(columns)
-        keys = [key for key in keys if key in columns]
-    if not keys:
+    keys = next(iter(runs.values())).columns
+    for table in runs.values():
+        keys = keys[keys.isin(table.columns)]
+    if keys.empty:
         raise UserError(
-            f"{', '.join(run.name for run in runs)}: expected a quantity that all of them have, found none: "
+            f"{', '.join(runs)}: expected a quantity that all of them have, found none: "
             "measure them with the same sites"
         )
-    values = [
-        run.values[np.ix_(np.argsort(np.array(run.prompts, object)), [place[key] for key in keys])]
-        for run, place in zip(runs, places)
-    ]
     sampling = {"level": level, "resamples": resamples, "seed": seed}
-    named = pd.DataFrame(keys, columns=list(KEYS))
-    tables = [_of_run(run.name, named, of_run, sampling) for run, of_run in zip(runs, values)]
-    differences = _differences([run.name for run in runs], named, values, permutations, sampling)
-    return pd.concat(tables, ignore_index=True), differences
+    values = {name: table.sort_index()[keys].to_numpy(float) for name, table in runs.items()}
+    tables = [_estimates(keys, table, "value", sampling).assign(run=name) for name, table in values.items()]
+    differences, moved = [], []
+    for first, second in combinations(values, 2):
+        difference = values[second] - values[first]
+        both = pd.DataFrame(np.where(np.isnan(difference), np.nan, 1.0))
+        table = _estimates(keys, difference, "difference", sampling)
+        for side, name in (("first", first), ("second", second)):
+            table[side], table[f"value_{side}"] = name, (both * values[name]).mean().to_numpy()
+        differences.append(table)
+        moved.append(difference)
+    table, every = pd.concat(differences, ignore_index=True), np.hstack(moved)
+    for _, rows in table.groupby("kind"):
+        test = sign_flip_test(every[:, rows.index], permutations=permutations, seed=seed)
+        table.loc[rows.index, "p_value"], table.loc[rows.index, "p_adjusted"] = test.p_value, test.p_adjusted
+    return pd.concat(tables, ignore_index=True)[list(VALUE_COLUMNS)], table[list(DIFFERENCE_COLUMNS)]
 
 
-def _of_run(name: str, keys: pd.DataFrame, values: NDArray[np.float64], sampling: dict) -> pd.DataFrame:
-    size = effect_sizes(values, **sampling)
-    ends = {"value": size.mean, "ci_low": size.mean_low, "ci_high": size.mean_high}
-    return _said(keys.assign(run=name, **ends, n_prompts=size.n, reason=size.mean_reason))[
-        list(VALUE_COLUMNS)
-    ]
-
-
-def _said(table: pd.DataFrame) -> pd.DataFrame:
-    """The table without intervals of fewer than `FEWEST` prompts."""
-    few = table["n_prompts"].between(1, FEWEST - 1)
-    table.loc[few, [name for name in table if name.endswith(("_low", "_high"))]] = np.nan
-    table.loc[few, "reason"] = TOO_FEW
-    return table
-
-
-def _differences(
-    names: Sequence[str],
-    keys: pd.DataFrame,
-    values: Sequence[NDArray[np.float64]],
-    permutations: int,
-    sampling: dict,
+def _estimates(
+    keys: pd.MultiIndex, values: NDArray[np.float64], name: str, sampling: Mapping[str, float]
 ) -> pd.DataFrame:
-    tables = []
-    for one, other in combinations(range(len(names)), 2):
-        difference = values[other] - values[one]
-        size = effect_sizes(difference, **sampling)
-        both = ~np.isnan(difference)
-        with np.errstate(invalid="ignore"):
-            means = [np.where(both, values[run], 0.0).sum(axis=0) / both.sum(axis=0) for run in (one, other)]
-        columns = {
-            "first": names[one],
-            "second": names[other],
-            "value_first": means[0],
-            "value_second": means[1],
-            "difference": size.mean,
-            "ci_low": size.mean_low,
-            "ci_high": size.mean_high,
-            "d_z": size.d_z,
-            "d_z_low": size.d_z_low,
-            "d_z_high": size.d_z_high,
-            "n_prompts": size.n,
-            "reason": size.mean_reason,
-        }
-        tables.append(keys.assign(**columns))
-    table = _said(pd.concat(tables, ignore_index=True))
-    every = np.hstack([values[other] - values[one] for one, other in combinations(range(len(names)), 2)])
-    table["p_value"], table["p_adjusted"] = np.nan, np.nan
-    for kind in table["kind"].unique():
-        rows = np.flatnonzero(table["kind"] == kind)
-        test = sign_flip_test(every[:, rows], permutations=permutations, seed=sampling["seed"])
-        table.loc[rows, "p_value"], table.loc[rows, "p_adjusted"] = test.p_value, test.p_adjusted
-    return table[list(DIFFERENCE_COLUMNS)]
+    """The mean of every quantity over prompts, with its interval where there are at least `FEWEST`."""
+    size = effect_sizes(values, **sampling)
+    few = (size.n > 0) & (size.n < FEWEST)
+    return keys.to_frame(index=False).assign(
+        **{name: size.mean},
+        ci_low=np.where(few, np.nan, size.mean_low),
+        ci_high=np.where(few, np.nan, size.mean_high),
+        n_prompts=size.n,
+        reason=np.where(few, TOO_FEW, size.mean_reason),
+    )

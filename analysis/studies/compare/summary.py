@@ -1,11 +1,10 @@
-"""Summary of several runs side by side: their names, lines on models and gaps, tables and figures in a folder."""
+"""Several runs side by side: what is said of each gap, tables, figures and a page in a folder."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,8 @@ from analysis.report.environment import environment
 from analysis.report.figures import Drawn, files, inline_svg
 from analysis.report.figures.forest import draw_forest
 from analysis.report.format import counted, listed, number, p_value, with_interval
-from analysis.studies.compare.depth import depth_table, draw_depth, opening
-from analysis.studies.compare.differences import FEWEST, TOO_FEW, compare
-from analysis.studies.compare.quantities import Quantities, quantities
+from analysis.studies.compare.depth import depth_table, draw_depth, opening_lines
+from analysis.studies.compare.differences import FEWEST, TOO_FEW, compare, prompt_values
 from analysis.study import contrasts
 from probes.config.measurement import significance_level
 from probes.config.schema import Config
@@ -60,21 +58,21 @@ def describe_models(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
 
 
 def verdict(row: Mapping[str, Any], metric: Metric, sides: Sequence[str], level: float) -> str:
-    """What is said of one gap in two runs, in a sentence; `row` is one of the differences, `sides` its contrast."""
+    """A sentence on one gap in two runs; `row` is one of the differences, `sides` its contrast."""
     one, other, digits = row["first"], row["second"], metric.digits
     unit = f" ({metric.gap_unit})" if metric.unit else ""
     place, n = f"{row['what']}, {metric.symbol}{unit}", counted(row["n_prompts"], "prompt")
     difference, low, high = (row[name] for name in ("difference", "ci_low", "ci_high"))
     if row["n_prompts"] < FEWEST:
-        apart = number(difference, digits, signed=True)
-        return f"{place}: {TOO_FEW} ({n}, {FEWEST} are needed); {other} less {one} is {apart}."
+        amount = number(difference, digits, signed=True)
+        return f"{place}: {TOO_FEW} ({n}, {FEWEST} are needed); {other} less {one} is {amount}."
     if difference == 0 and row["reason"]:
         return f"{place}: the gap is the same in {one} and {other} in every prompt ({n})."
     test = f"adjusted {p_value(row['p_adjusted'])}, {n}"
     if not row["p_adjusted"] < significance_level(level) or low <= 0 <= high:
-        apart = with_interval(difference, low, high, digits, signed=True)
+        amount = with_interval(difference, low, high, digits, signed=True)
         text = f"the gaps of {one} and {other} cannot be told apart over all gaps compared"
-        return f"{place}: {text}; {other} less {one} is {apart} ({test})."
+        return f"{place}: {text}; {other} less {one} is {amount} ({test})."
     ends = (low, high) if difference > 0 else (-high, -low)
     amount = with_interval(abs(difference), *ends, digits)
     before, after = row["value_first"], row["value_second"]
@@ -101,33 +99,21 @@ def summary(differences: pd.DataFrame, config: Config, level: float = 0.95) -> l
         if rows["n_prompts"].max() < FEWEST:
             lines.append(f"{text}: {TOO_FEW}.")
             continue
-        told = rows[
+        significant = rows[
             (rows["p_adjusted"] < significance_level(level))
             & ~((rows["ci_low"] <= 0) & (rows["ci_high"] >= 0))
         ]
         named = [
             f"{row.metric} {with_interval(row.difference, row.ci_low, row.ci_high, 2, signed=True)}"
-            for row in told.sort_values("difference", key=abs, ascending=False).head(NAMED).itertuples()
+            for row in significant.sort_values("difference", key=abs, ascending=False)
+            .head(NAMED)
+            .itertuples()
         ]
         which = f": {listed(named)}" if named else ""
         lines.append(
-            f"{text}: {len(told)} of {counted(len(rows), 'object')} differ between {one} and {other}{which}."
+            f"{text}: {len(significant)} of {counted(len(rows), 'object')} differ between {one} and {other}{which}."
         )
     return lines or ["no headline gap is common to the runs"]
-
-
-def opening_lines(depth: pd.DataFrame, alpha: float) -> list[str]:
-    """A line for each run and contrast: where its gap is first more than its words differ."""
-    lines = []
-    found = opening(depth, alpha).set_index(["run", "contrast"]).to_dict("index")
-    for run, contrast in dict.fromkeys(zip(depth["run"], depth["contrast"])):
-        place = found.get((run, contrast))
-        where = "nowhere between blocks"
-        if place:
-            noise = f", noise {place['noise']:.2f}" if pd.notna(place["noise"]) else ""
-            where = f"first at depth {place['depth']:.2f} ({place['site']}){noise}"
-        lines.append(f"{run}, {contrast}: more than words differ {where}")
-    return lines
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,6 +128,8 @@ class RunComparison:
         ``second``, ``difference``, ``ci_low``, ``ci_high``, ``p_value``, ``p_adjusted``, ``n_prompts``, ``reason``.
     values : DataFrame
         One row per quantity and run, with its interval.
+    depth : DataFrame
+        The gap of every run by depth in its denoiser and by noise (`analysis.studies.compare.depth.depth_table`).
     level : float
         Of the intervals.
     """
@@ -149,6 +137,7 @@ class RunComparison:
     runs: Sequence[Run]
     differences: pd.DataFrame
     values: pd.DataFrame
+    depth: pd.DataFrame
     level: float = 0.95
 
     def plot(self, contrast: str | None = None) -> Drawn:
@@ -164,12 +153,7 @@ class RunComparison:
         UserError
             The runs have no such contrast, or no headline gap.
         """
-        return _of_contrast(self._forests(), contrast)
-
-    @cached_property
-    def depth(self) -> pd.DataFrame:
-        """The gap of every run by depth in its denoiser and by noise (`analysis.studies.compare.depth.depth_table`)."""
-        return depth_table(dict(zip(named(self.runs), self.runs, strict=True)))
+        return _of_contrast(self._figures("forest"), contrast)
 
     def plot_depth(self, contrast: str | None = None) -> Drawn:
         """Draw where in the denoiser, and at which noise, the gap of each run opens: also of different architectures.
@@ -184,15 +168,14 @@ class RunComparison:
         UserError
             The runs have no such contrast, or fewer than two captured the states between blocks.
         """
-        return _of_contrast(self._depths(), contrast)
+        return _of_contrast(self._figures("depth"), contrast)
 
     def write(self, out: str | Path) -> Path:
         """Write ``differences.csv``, ``values.csv``, ``depth.csv``, figures and page to a folder; return it."""
         out = Path(out)
-        tables = {"values": self.values, "differences": self.differences, "depth": self.depth}
-        for name, table in tables.items():
-            write_bytes(out / f"{name}.csv", csv_bytes(table))
-        figures = [*self._forests().values(), *self._depths().values()]
+        for name in ("values", "differences", "depth"):
+            write_bytes(out / f"{name}.csv", csv_bytes(getattr(self, name)))
+        figures = [*self._figures("forest").values(), *self._figures("depth").values()]
         for drawn in figures:
             for name, data in files(drawn).items():
                 write_bytes(out / name, data)
@@ -201,37 +184,32 @@ class RunComparison:
         write_bytes(out / PAGE, page.encode())
         return out
 
-    def _forests(self) -> dict[str, Drawn]:
-        metrics = headline_metrics(self.runs[0].config.measure.text_readout)
-        return self._by_contrast(
-            lambda *contrast: draw_forest(self.values, self.differences, metrics, *contrast)
-        )
-
-    def _depths(self) -> dict[str, Drawn]:
-        return self._by_contrast(
-            lambda *contrast: draw_depth(self.depth, *contrast, significance_level(self.level))
-        )
-
-    def _by_contrast(self, draw: Callable[[tuple[str, str], str], Drawn | None]) -> dict[str, Drawn]:
-        """The figures that a function of contrast and reference draws, by contrast."""
-        config = self.runs[0].config
-        plots = {"-".join(contrast): draw(contrast, config.reference) for contrast in contrasts(config)}
-        return {name: drawn for name, drawn in plots.items() if drawn is not None}
+    def _figures(self, kind: str) -> dict[str, Drawn]:
+        """The figures of a kind, by contrast."""
+        config, drawn = self.runs[0].config, {}
+        for contrast in contrasts(config):
+            if kind == "forest":
+                metrics = headline_metrics(config.measure.text_readout)
+                figure = draw_forest(self.values, self.differences, metrics, contrast, config.reference)
+            else:
+                figure = draw_depth(self.depth, contrast, config.reference, significance_level(self.level))
+            if figure is not None:
+                drawn["-".join(contrast)] = figure
+        return drawn
 
     def _lines(self) -> list[str]:
-        """What came out, the verdicts last."""
-        verdicts = summary(self.differences, self.runs[0].config, self.level)
+        """Lines on models, depth and gaps, the verdicts last."""
         return [
             *describe_models(self.runs, named(self.runs)),
             *opening_lines(self.depth, significance_level(self.level)),
-            *verdicts,
+            *summary(self.differences, self.runs[0].config, self.level),
         ]
 
     def __repr__(self) -> str:
         return "\n".join(self._lines())
 
     def _repr_html_(self) -> str:
-        drawn = (*self._forests().values(), *self._depths().values())
+        drawn = (*self._figures("forest").values(), *self._figures("depth").values())
         plots = "".join(f"<div>{inline_svg(one)}</div>" for one in drawn)
         return f"<pre>{html.escape(repr(self))}</pre>{plots}"
 
@@ -246,13 +224,8 @@ def _of_contrast(drawn: Mapping[str, Drawn], contrast: str | None) -> Drawn:
 
 def compared(runs: Sequence[Run], *, every: bool = False, **options) -> RunComparison:
     """Compare runs; `options` are those of `analysis.studies.compare.differences.compare`."""
-    read: list[Quantities] = [quantities(run, name=name, every=every) for run, name in zip(runs, named(runs))]
-    values, differences = compare(read, **options)
-    return RunComparison(runs, differences, values, options.get("level", 0.95))
-
-
-def write(runs: Sequence[Run], out: Path, *, every: bool = False, **options) -> pd.DataFrame:
-    """Compare runs and write tables and figures to a folder; return the differences."""
-    comparison = compared(runs, every=every, **options)
-    comparison.write(out)
-    return comparison.differences
+    by_name = dict(zip(named(runs), runs, strict=True))
+    values, differences = compare(
+        {name: prompt_values(run, every=every) for name, run in by_name.items()}, **options
+    )
+    return RunComparison(runs, differences, values, depth_table(by_name), options.get("level", 0.95))

@@ -2,61 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 
-from analysis.questions import ResolvedQuestion, people_questions, questions_by_prompt
-from analysis.tables.answer_sheets import read_sheet
+from analysis.questions import people_questions, questions_by_prompt
 from analysis.tables.spec import TableSpec
 from probes.config.observation import TONE
-from probes.errors import UserError
 from probes.runs import schemas
 from probes.runs.run import Run
 
 LABELS = "question_labels"  # the table of people's answers, written by `triptych labels read`
 COLUMNS = ("sample_id", "question", "annotator", "answer")
-UNDECIDED = "unclear"  # what people may write where they cannot say
-
-
-def read_answers(path: Path, run: Run) -> pd.DataFrame:
-    """Read answers of people from a table.
-
-    Columns ``sample_id``, ``question`` (its key), ``answer`` and, where there are several, ``annotator``. An empty
-    answer is none; *unclear* is one that decides nothing; of ``tone`` it is a number of the Monk scale, 1 to 10.
-    Answers stay verbatim; what names no image or question of the run, cannot be read, or stands twice is refused.
-    """
-    table = read_sheet(path, COLUMNS, "answer")
-    samples = dict(zip(*run.samples(["sample_id", "triplet"]).to_numpy().T))
-    of_prompt = questions_by_prompt(run.config, samples.values())
-    for row in table.itertuples():
-        place = f"{path}: {row.Index}"
-        if row.sample_id not in samples:
-            raise UserError(
-                f"{place}: expected an image of {run.path}, got {row.sample_id!r:.60}: take the row out"
-            )
-        known = {question.key: question for question in of_prompt[samples[row.sample_id]]}
-        if row.question not in known:
-            raise UserError(
-                f"{place}: expected one of {', '.join(known)}, got {row.question!r:.60}: correct it or take it out"
-            )
-        answer, question = row.answer.strip(), known[row.question]
-        if answer and answer.casefold() != UNDECIDED and not _reads(question, answer):
-            raise UserError(
-                f"{place}: expected {', '.join(question.readings)} or {UNDECIDED}, got {row.answer!r:.60}: correct it"
-            )
-    table = table[table["answer"].str.strip() != ""]
-    twice = table.duplicated(["sample_id", "question", "annotator"])
-    if twice.any():
-        raise UserError(
-            f"{path}: {table.index[twice][0]}: expected one answer an annotator, got a second one: keep one"
-        )
-    return table.reset_index(drop=True)
-
-
-def _reads(question: ResolvedQuestion, answer: str) -> bool:
-    """Return whether an answer can be read; a tone is a number of the scale and nothing more."""
-    return answer in question.readings if question.key == TONE else question.read(answer) is not None
 
 
 def human_answers(run: Run) -> pd.DataFrame:
@@ -123,9 +78,12 @@ def median_tone(readings: list[str | None]) -> tuple[str | None, float | None]:
 
 
 HUMAN = TableSpec(
-    LABELS,
+    LABELS, "labels", "an image, question and annotator: the answer, verbatim", COLUMNS, stage=""
+)
+OBJECT_LABELS = TableSpec(
+    "object_labels",
     "labels",
-    "an image, question and annotator: the answer, verbatim",
-    COLUMNS,
+    "an image, object and annotator: whether it is seen",
+    ("sample_id", "object", "annotator", "present"),
     stage="",
 )

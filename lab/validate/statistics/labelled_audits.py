@@ -1,8 +1,7 @@
 """How often the page of an audit of labelled pictures says something false, in the design of five models.
 
 Five professions, two settings, ten pictures of each, five models. Where nothing differs whatever the page says is
-false; where only professions do, whatever it says of settings and of models is. Pictures may be undecided, and those of
-a model may share noises.
+false; where only professions do, whatever it says of settings and of models is. Pictures may be undecided.
 """
 
 from __future__ import annotations
@@ -13,10 +12,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from analysis.methods.audit.claims import QUESTIONS
-from analysis.methods.audit.design import AuditCell, Design
+from analysis.methods.audit.claims import QUESTIONS, question_rows
+from analysis.methods.audit.design import Design
 from analysis.methods.audit.labelled_audit import measure_cells
 from lab.templates import render
 
@@ -32,41 +30,37 @@ EVERY = ("reference", "shares", "between", "contrast", "distance", "models", "ra
 class LabelledWorld:
     """What labelled pictures are drawn from.
 
-    Shares are by profession, the same in every model and setting; `noise` is the share of the variance that pictures of
-    a noise have in common; whatever is said of the questions in `false` is false.
+    Shares are by profession, the same in every model and setting; whatever is said of the questions in `false` is
+    false.
     """
 
     name: str
     shares: tuple[float, ...] = (0.5,) * 5
     reference: float = 0.5
     undecided: float = 0.0
-    noise: float = 0.0
     false: tuple[str, ...] = EVERY
 
 
 WORLDS = (
     LabelledWorld("nothing differs from one half"),
     LabelledWorld("nothing differs, 15 % undecided", undecided=0.15),
-    LabelledWorld("nothing differs from 0.2, held against 0.2", (0.2,) * 5, 0.2),
-    LabelledWorld("pictures share noises, nothing differs", noise=0.4),
+    LabelledWorld("nothing differs from 0.2, compared with 0.2", (0.2,) * 5, 0.2),
     LabelledWorld("professions differ, models and settings do not", EXTREME, false=EVERY[3:]),
     LabelledWorld("all shares 0.9, professions do not differ", (0.9,) * 5, false=EVERY[2:]),
 )
 
 
-def draw_cells(world: LabelledWorld, rng: np.random.Generator) -> dict[tuple[str, ...], AuditCell]:
-    """Draw the pictures of a page."""
-    found = {}
-    for model in MODELS:
-        shared = rng.standard_normal(PICTURES)
-        for profession, share in zip(PROFESSIONS, world.shares):
-            for setting in SETTINGS:
-                own = rng.standard_normal(PICTURES)
-                latent = np.sqrt(world.noise) * shared + np.sqrt(1 - world.noise) * own
-                decided = (rng.random(PICTURES) >= world.undecided).astype(float)
-                hits = (latent < stats.norm.ppf(share)) * decided
-                found[model, profession, setting] = AuditCell(hits, decided, PICTURES)
-    return found
+def draw_cells(world: LabelledWorld, rng: np.random.Generator) -> pd.DataFrame:
+    """Draw the counts of a page's pictures."""
+    keys = pd.MultiIndex.from_product(
+        [MODELS, PROFESSIONS, SETTINGS], names=["model", "profession", "setting"]
+    )
+    cells = keys.to_frame(index=False).assign(pictures=PICTURES)
+    cells["decided"] = rng.binomial(PICTURES, 1 - world.undecided, len(cells))
+    cells["count"] = rng.binomial(
+        cells["decided"], cells["profession"].map(dict(zip(PROFESSIONS, world.shares)))
+    )
+    return cells.assign(reference=world.reference, reference_n=0)
 
 
 def design_of(world: LabelledWorld, permutations: int = 1000, seed: int = 0) -> Design:
@@ -75,7 +69,6 @@ def design_of(world: LabelledWorld, permutations: int = 1000, seed: int = 0) -> 
     reference = dict.fromkeys(PROFESSIONS, world.reference)
     return Design(
         *("female", ("female", "male"), ("both",), ("profession", "setting"), levels, reference),
-        clustered=world.noise > 0,
         permutations=permutations,
         seed=seed,
     )
@@ -108,9 +101,8 @@ def page_rows(
 
 def claims(tables: Mapping[str, pd.DataFrame], design: Design) -> dict[str, int]:
     """How many results a page states, by question."""
-    rows = {name: (table, page) for name, (table, _, page) in QUESTIONS.items()}
-    rows |= {"shares": ("shares", "p_page")}
-    return {name: int((tables[table][page] <= design.alpha).sum()) for name, (table, page) in rows.items()}
+    pages = {name: question_rows(tables, name) for name in QUESTIONS} | {"shares": tables["shares"]}
+    return {name: int((rows["p_adjusted"] <= design.alpha).sum()) for name, rows in pages.items()}
 
 
 def page_section(*, simulations: int = 500, seed: int = 0) -> str:

@@ -12,7 +12,6 @@ from analysis.stats.power import (
     binomial_power,
     detectable_share,
     gap_power,
-    items_for_difference,
     items_for_share,
     presence_power,
     presence_spread,
@@ -20,7 +19,6 @@ from analysis.stats.power import (
     prompts_for_presence,
     smallest_number,
 )
-from analysis.stats.proportions import stratified_exact_test
 from analysis.stats.word_power import CEILING, ONE_WORD
 from analysis.studies import power
 from analysis.studies.power import run_inputs
@@ -197,11 +195,3 @@ def test_what_is_detectable_has_the_power_and_a_little_less_has_not():
     assert binomial_power(0.4 + apart - 0.001, 20, 0.4, 0.01) < 0.8
     n = int(items_for_share(0.4 + apart, 0.4, alpha=0.01))
     assert n <= 20 and binomial_power(0.4 + apart, n, 0.4, 0.01) >= 0.8
-
-
-@pytest.mark.parametrize(("first", "second", "alpha"), [(0.3, 0.7, 0.01), (0.1, 0.5, 0.05)])
-def test_the_number_for_a_difference_has_about_the_power_of_fishers_test(first, second, alpha):
-    n = int(items_for_difference(first, second, alpha=alpha))
-    p = np.array([[stratified_exact_test([a], [n], [b], [n]) for b in range(n + 1)] for a in range(n + 1)])
-    likely = [stats.binom.pmf(np.arange(n + 1), n, share) for share in (first, second)]
-    assert likely[0] @ (p <= alpha) @ likely[1] == pytest.approx(0.8, abs=0.04)

@@ -79,4 +79,4 @@ def test_a_table_that_lacks_a_column(captioned, tmp_path, capsys):
     run.write_table("gep_vector", table)
     run.write_table("gep_score", table)
     assert main(["audit", "gep", "compare", str(run.path), "--out", str(tmp_path / "out")]) == 2
-    assert "tables/gep_vector.parquet: expected a column `" in capsys.readouterr().err
+    assert "tables/gep_score.parquet: expected a column `" in capsys.readouterr().err

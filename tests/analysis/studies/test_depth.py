@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.studies.compare.depth import depth_table, draw_depth, opening
+from analysis.studies.compare.depth import depth_table, draw_depth, opening_lines
 from analysis.studies.compare.summary import RunComparison
 from analysis.tables.stage import measure
 from hooks.architectures.addresses import place
@@ -85,8 +85,10 @@ def test_the_opening_is_the_cell_of_most_noise_that_is_more_than_words():
     ]
     table = pd.DataFrame(rows, columns=["run", "depth", "step", "p_control_sites"])
     table = table.assign(contrast="m-f", site="s", noise=1 - table["step"] / 3)
-    found = opening(table, 0.05)
-    assert found[["run", "depth", "step"]].to_numpy().tolist() == [["a", 0.5, 1]]
+    assert opening_lines(table, 0.05) == [
+        "a, m-f: more than words differ first at depth 0.50 (s), noise 0.67",
+        "b, m-f: more than words differ nowhere between blocks",
+    ]
 
 
 def test_the_figure_has_a_panel_a_run_and_is_written(run, tmp_path):
@@ -96,6 +98,6 @@ def test_the_figure_has_a_panel_a_run_and_is_written(run, tmp_path):
     drawn = draw_depth(both, ("masculine", "feminine"), "neutral", 0.05)
     assert [axes.get_title() for axes in drawn.figure.axes[:2]] == ["one", "other"]
     assert draw_depth(both[both["run"] == "one"], ("masculine", "feminine"), "neutral", 0.05) is None
-    lone = RunComparison([run], pd.DataFrame(), pd.DataFrame())
+    lone = RunComparison([run], pd.DataFrame(), pd.DataFrame(), both.iloc[:0])
     with pytest.raises(UserError, match="contrast"):
         lone.plot_depth()

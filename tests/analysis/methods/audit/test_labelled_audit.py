@@ -121,7 +121,6 @@ def without_ceos(table):
         (None, {"baseline": ["divers"]}, "did you mean diverse"),
         (None, {"against": "1.5"}, "--against: expected a share between 0 and 1"),
         (None, {"against": "none.csv"}, "none.csv: expected a table, found none"),
-        (None, {"unit": "seed"}, "--unit: expected a column, got 'seed'"),
         (None, {"level": 0.4}, "--level: expected a level above 0.5"),
         (None, {"effect": 0.5}, "--effect: expected a difference above 0 and below 0.5"),
     ],
@@ -146,7 +145,8 @@ def test_models_that_differ_are_compared_when_asked(folder, tmp_path):
     ]
     options += ["--baseline", "diverse", "--thumbnails", "1", "--out", tmp_path / "audit"]
     assert main(["audit", str(folder), *map(str, options)]) == 0
-    assert {*pd.read_csv(tmp_path / "audit" / "models.csv")["profession"]} == {"nurse"}
+    differences = pd.read_csv(tmp_path / "audit" / "differences.csv")
+    assert {*differences.loc[differences["question"] == "models", "profession"]} == {"nurse"}
     assert pd.read_csv(tmp_path / "audit" / "shares.csv")["setting"].iloc[0] == "diverse"
     assert (tmp_path / "audit" / "audit.html").read_text("utf-8").count("data:image/jpeg;base64,") == 6
 

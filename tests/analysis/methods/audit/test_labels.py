@@ -8,9 +8,9 @@ import pytest
 from PIL import Image
 from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
+from analysis.methods.audit.arguments import read_merges
 from analysis.methods.audit.labelled_audit import audit
 from analysis.methods.audit.labels import MISSING, TIE
-from analysis.methods.audit.spellings import merges_of
 from probes.errors import UserError
 from tests.analysis.methods.audit.pictures import table_of, write_pictures
 
@@ -49,7 +49,7 @@ def changed(table, row, **values):
         (lambda t: changed(t, 2, profession=""), r"line 4: expected a text in 'profession', found none"),
         (lambda t: pd.concat([t, t.iloc[[4]]]), r"line 22: expected one label for a/nurse_baseline_4.png, got another"),
         (lambda t: pd.concat([t, t.iloc[[4]].assign(profession="CEO")]), r"expected one label"),
-        (lambda t: t.drop(columns="read_as"), r"expected a column of labels, found .*--label"),
+        (lambda t: t.drop(columns="read_as"), r"expected a column of labels .*--label"),
         (lambda t: t.drop(columns=["profession", "setting"]), r"expected a column of what was asked for"),
         (lambda t: t.rename(columns={"file": "name"}), r"expected a column of images"),
         (lambda t: t.iloc[:0], r"expected a row for each label, found none"),
@@ -67,7 +67,7 @@ def test_what_does_not_fit_is_refused_in_a_line(tmp_path, table, change, message
 
 def test_spellings_are_merged_or_kept_when_told(tmp_path, table):
     odd = changed(changed(table, 3, read_as="females"), 5, read_as="male ")
-    merged = audited(tmp_path, odd, merge=merges_of(["females=female", "male =male"]))
+    merged = audited(tmp_path, odd, merge=read_merges(["females=female", "male =male"]))
     assert {*merged.pictures["answer"]} == {"female", "male", "both"}
     kept = audited(tmp_path, changed(table, 3, read_as="females"), merge={"females": "females"})
     assert "females" in {*kept.pictures["answer"]}
@@ -77,7 +77,7 @@ def test_spellings_are_merged_or_kept_when_told(tmp_path, table):
         audited(tmp_path, table, merge={"woman": "female"})
     for texts in (["female"], ["=a"], ["a=b", "a=c"]):
         with pytest.raises(UserError, match="--merge: expected"):
-            merges_of(texts)
+            read_merges(texts)
 
 
 def test_labels_without_a_picture_and_pictures_without_a_label_are_left_out_when_told(tmp_path, table):

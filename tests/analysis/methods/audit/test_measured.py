@@ -6,15 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-from analysis.methods.audit.claims import QUESTIONS, possible, sentences
-from analysis.methods.audit.design import ALL, AuditCell, Design, read_reference
-from analysis.methods.audit.differences import Pair, compare_pair, compare_pairs
+from analysis.methods.audit.claims import QUESTIONS, possible, question_rows, sentences
+from analysis.methods.audit.design import ALL, Design, count_cells, read_reference
 from analysis.methods.audit.labelled_audit import measure, measure_cells
-from analysis.methods.audit.labels import find_columns, join_answers, open_labels, read_labels
+from analysis.methods.audit.labels import find_columns, join_answers, read_labels
+from analysis.studies.labels.form import open_labels
 from probes.errors import UserError
 from tests.analysis.methods.audit.pictures import table_of, write_pictures
 
@@ -53,7 +52,7 @@ def measured(tmp_path_factory):
     folder = tmp_path_factory.mktemp("audit")
     path = write_pictures(folder, table_of(COUNTS))
     texts = open_labels(path)
-    rows = read_labels(path, folder, find_columns(texts, path), texts)
+    rows = read_labels(texts, folder, *find_columns(texts))
     return measure(rows, join_answers(rows), design(), resamples=50)
 
 
@@ -74,13 +73,16 @@ def test_shares_and_intervals_are_statsmodels(measured):
         assert (row["low"], row["high"]) == pytest.approx(ends, abs=1e-12)
         assert row["p_value"] == pytest.approx(stats.binomtest(female, n, 0.5).pvalue, abs=1e-12)
     p = rows["p_value"].dropna()
-    hommel = multipletests(p, method="hommel")[1]
-    assert rows.loc[p.index, "p_adjusted"].to_numpy() == pytest.approx(hommel, abs=1e-12)
+    hommel = pd.Series(multipletests(p, method="hommel")[1], p.index)
+    gates = measured["ranks"].set_index(["model", "setting"])["p_adjusted"]
+    for (model, profession, setting), value in hommel.items():
+        expected = max(value, gates[model, setting])
+        assert rows.loc[(model, profession, setting), "p_adjusted"] == pytest.approx(expected, abs=1e-12)
 
 
 def test_contrasts_are_newcombes_and_fishers(measured):
-    rows = measured["contrasts"].set_index(["model", "profession"])
-    assert set(rows["baseline"]) == {"baseline"} and set(rows["setting"]) == {"diverse"}
+    rows = question_rows(measured, "contrast").set_index(["model", "profession"])
+    assert {*zip(rows["compared"], rows["first"], rows["second"])} == {("setting", "baseline", "diverse")}
     for (model, profession), row in rows.iterrows():
         if profession == ALL:
             continue
@@ -92,22 +94,20 @@ def test_contrasts_are_newcombes_and_fishers(measured):
         assert (row["low"], row["high"]) == pytest.approx(ends, abs=1e-12)
         fisher = stats.fisher_exact([[a, b], [c, d]]).pvalue
         assert row["p_value"] == pytest.approx(fisher, abs=1e-12)
-        mirrored = stats.fisher_exact([[b, a], [c, d]]).pvalue
-        assert row["p_distance"] == pytest.approx(max(fisher, mirrored), abs=1e-12)
-        assert row["distance_difference"] == pytest.approx(abs(c / (c + d) - 0.5) - abs(a / (a + b) - 0.5))
     assert rows.loc[("b", ALL), "reason"] == "over 2 of 3"
     over = rows.loc[("a", ALL)]
     each = rows.loc["a"].drop(ALL)
     assert over["difference"] == pytest.approx(each["difference"].mean(), abs=1e-12)
     down = np.sqrt(((each["difference"] - each["low"]) ** 2).sum()) / 3
     assert over["low"] == pytest.approx(over["difference"] - down, abs=1e-12)
+    assert rows["overshoots"].to_dict()["a", "CEO"] and rows["overshoots"].sum() == 1
 
 
 def test_models_are_compared_within_each_prompt(measured):
-    rows = measured["models"].set_index(["profession", "setting"])
+    rows = question_rows(measured, "models").set_index(["profession", "setting"])
     nurse = rows.loc[("nurse", "baseline")]
     assert nurse["p_value"] == pytest.approx(stats.fisher_exact([[10, 0], [5, 5]]).pvalue, abs=1e-12)
-    assert nurse["difference"] == -0.5 and np.isnan(nurse["p_distance"])
+    assert nurse["difference"] == -0.5 and (nurse["first"], nurse["second"]) == ("a", "b")
     ranks = measured["ranks"].set_index(["setting", "model"])
     assert ranks.loc["baseline", "rank"].to_dict() == {"b": 1, "a": 2}
     share = np.mean([10 / 10, 0, 3 / 9])
@@ -117,46 +117,57 @@ def test_models_are_compared_within_each_prompt(measured):
     assert ranks.loc[("baseline", "a"), "p_value"] == pytest.approx(combined, abs=1e-12)
 
 
+def test_distances_are_root_mean_squares_without_what_chance_adds(measured):
+    row = question_rows(measured, "ranks").set_index("setting").loc["baseline"]
+    squares = []
+    for model in "ab":
+        counts = [COUNTS[model, level, "baseline"][:2] for level in LEVELS]
+        unbiased = [
+            np.mean([(x - 0.5) * (y - 0.5) for i, x in enumerate(one) for j, y in enumerate(one) if i != j])
+            for one in ([1] * female + [0] * male for female, male in counts)
+        ]
+        squares.append(max(0, np.mean(unbiased)))
+    assert (row["value_first"], row["value_second"]) == pytest.approx(np.sqrt(squares), abs=1e-12)
+    ranks = measured["ranks"].set_index(["setting", "model"])
+    assert row["p_adjusted"] <= 0.05 and ranks.loc[("baseline", "b"), ["rank_low", "rank_high"]].tolist() == [
+        1,
+        1,
+    ]
+
+
+def test_professions_differ_by_a_permutation_of_their_pictures(measured):
+    row = measured["between"].set_index(["model", "setting"]).loc[("a", "baseline")]
+    table = np.array([COUNTS["a", level, "baseline"][:2] for level in LEVELS])
+    answers = np.concatenate([np.repeat([1.0, 0.0], counts) for counts in table])
+    levels = np.repeat([0, 1, 2], table.sum(axis=1))
+    chi_squared = stats.chi2_contingency(table, correction=False)
+    assert row["explained"] == pytest.approx(chi_squared.statistic / len(answers), abs=1e-12)
+    assert row["p_value"] < 0.01
+    rng = np.random.default_rng(0)
+    shares = [
+        stats.f_oneway(*(order[levels == one] for one in range(3))).statistic
+        for order in (rng.permutation(answers) for _ in range(2000))
+    ]
+    f = np.array(shares)
+    assert (2 * f / (2 * f + len(answers) - 3)).mean() == pytest.approx(row["floor"], abs=0.005)
+
+
 def test_what_the_page_says_is_held_to_its_adjusted_tests(measured):
     """Every question's smallest p-value is adjusted over the questions; no row of the page lies below its own."""
-    own = design()
-    tested = [(measured[table][p], measured[table][page]) for table, p, page in QUESTIONS.values()]
-    for own_p, page in tested:
-        assert (page[page.notna()] >= own_p[page.notna()]).all()
-    holm = multipletests([one.min() for one, _ in tested], method="holm")[1]
-    assert [page.min() for _, page in tested] == pytest.approx(holm, abs=1e-12)
-    said = sentences(measured, own)
-    for lines, (_, page) in zip(said.values(), tested, strict=True):
-        assert lines and (page <= own.alpha).any() == ("smallest adjusted" not in lines[0])
-    assert "pictures a cell" in possible(measured, own) and "cells" in possible(measured, own)
-
-
-def test_shared_noises_are_compared_noise_by_noise():
-    rng = np.random.default_rng(3)
-    noise = rng.standard_normal(30)
-    first, second = ((noise + 0.3 * rng.standard_normal(30) < edge).astype(float) for edge in (-0.2, 0.5))
-    pair = Pair(*(AuditCell(hits, np.ones(30), 30) for hits in (first, second)), 0.5)
-    found = compare_pair(pair, design(clustered=True), paired=True)
-    table = [[((first == i) & (second == j)).sum() for j in (1, 0)] for i in (1, 0)]
-    assert found["p_value"] == pytest.approx(mcnemar(table, exact=True).pvalue, abs=1e-12)
-    alone = compare_pair(pair, design(), paired=True)
-    assert found["low"] <= found["difference"] <= found["high"]
-    assert found["high"] - found["low"] < alone["high"] - alone["low"]
-
-
-def noises(*hits, of=1.0):
-    return AuditCell(of * np.array(hits, float), np.full(len(hits), of), int(of * len(hits)))
-
-
-def test_one_noise_has_a_reason_and_no_comparison_that_counts():
-    one, many = noises(1), noises(1, 0, 0, 0, 0)
-    for pair, exact in ((Pair(one, noises(0), 0.5), 1.0), (Pair(one, many, 0.5), 2 / 6)):
-        for found in (
-            compare_pair(pair, design(clustered=True), paired=False),
-            compare_pairs([pair] * 2, design(clustered=True), paired=False),
-        ):
-            assert found["p_value"] == pytest.approx(exact) and np.isnan(found["p_distance"])
-            assert np.isnan(found["low"]) and found["reason"] == "pictures of one noise"
+    least, page = [], []
+    for name in QUESTIONS:
+        rows = question_rows(measured, name)
+        p_values = rows["p_value"].dropna()
+        own = multipletests(p_values, method="hommel")[1]
+        assert (rows.loc[p_values.index, "p_adjusted"] >= own - 1e-12).all()
+        least.append(own.min())
+        page.append(rows["p_adjusted"].min())
+    assert page == pytest.approx(multipletests(least, method="holm")[1], abs=1e-12)
+    said = sentences(measured, design())
+    for (name, lines), value in zip(said.items(), page, strict=True):
+        assert lines and (value <= 0.05) == ("smallest adjusted" not in lines[0]), name
+    text = possible(measured["shares"], design())
+    assert "pictures a cell" in text and "cells" in text
 
 
 def test_the_reference_may_be_a_table_and_rest_on_so_many(tmp_path):
@@ -168,8 +179,9 @@ def test_the_reference_may_be_a_table_and_rest_on_so_many(tmp_path):
     assert shares == dict(zip(LEVELS, (0.87, 0.31, 0.1))) and sizes == dict(zip(LEVELS, (400, 300, 50)))
     levels = {"model": ("a",), "profession": LEVELS}
     own = Design("female", ("female", "male"), (), ("profession",), levels, shares, sizes)
-    found = {("a", name): AuditCell(np.repeat([1.0, 0.0], [7, 3]), np.ones(10), 10) for name in LEVELS}
-    rows = measure_cells(found, own)["shares"].set_index("profession")
+    answers = ["female"] * 7 + ["male"] * 3
+    readings = pd.DataFrame({"model": "a", "profession": np.repeat(LEVELS, 10), "answer": answers * 3})
+    rows = measure_cells(count_cells(readings, own), own)["shares"].set_index("profession")
     for name in LEVELS:
         ends = confint_proportions_2indep(7, 10, shares[name] * sizes[name], sizes[name], method="newcomb")
         assert rows.loc[name, "difference"] == pytest.approx(0.7 - shares[name])
@@ -186,8 +198,21 @@ def test_the_reference_may_be_a_table_and_rest_on_so_many(tmp_path):
             "profession,share\nnurse,0.5\nCEO,0.5\npilot,0.1\nCEO,0.2\n",
             "line 5: expected every profession once",
         ),
-        ("job,share\nnurse,0.5\n", "expected a column, got 'profession'"),
+        ("job,share\nnurse,0.5\n", "expected a column `profession`, found job, share"),
     ):
         path.write_text(text)
         with pytest.raises(UserError, match=message):
             read_reference(path, "profession", LEVELS)
+
+
+@pytest.mark.parametrize("counts", [(5, 3, 0), (0, 0, 4), (1, 0, 0)])
+def test_one_cell_has_all_tables_and_no_differences(counts):
+    answers = np.repeat(["female", "male", "both"], counts)
+    readings = pd.DataFrame({"model": "a", "profession": "nurse", "answer": answers})
+    levels = {"model": ("a",), "profession": ("nurse",)}
+    own = Design("female", ("female", "male"), ("both",), ("profession",), levels, {"nurse": 0.5})
+    tables = measure_cells(count_cells(readings, own), own)
+    assert tables["differences"].empty and tables["between"]["reason"][0].startswith("fewer than two")
+    said = sentences(tables, own)
+    assert len(said["reference"]) == (counts[0] > 0) and not said["models"]
+    assert tables["ranks"]["rank_low"].tolist() == [1]

@@ -125,7 +125,6 @@ def test_a_reference_of_so_many_people_widens_the_difference(folder, table):
     [
         ({}, {"reader": "blp"}, "--reader: .*did you mean blip"),
         ({"blip": "woman"}, {"reader": "blip"}, "blip: expected readings among female, male, got woman"),
-        ({"seed": "1"}, {"reader": "blip", "unit": "seed"}, "--reader: expected pictures that count by"),
     ],
 )
 def test_what_cannot_be_corrected_is_one_line(folder, table, change, options, message):

@@ -78,7 +78,8 @@ def test_people_say_tones_after_the_rules_and_are_held_against_them(small, tmp_p
     said = dict(zip(samples, ("5", "7", "unclear", "10")))
     file = tmp_path / "labels.csv"
     file.write_text(
-        "sample_id,question,answer\n" + "".join(f"{one},tone,{tone}\n" for one, tone in said.items())
+        "about,image,question,label\n"
+        + "".join(f"questions,{one},tone,{tone}\n" for one, tone in said.items())
     )
     assert label(["read", str(small.path), str(file)]) == 0
     run = Run.open(small.path)

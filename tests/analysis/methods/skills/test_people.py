@@ -1,6 +1,6 @@
 """People's check of a run whose prompts ask for skills, by the command line: what is asked, and what is made of it."""
 
-import csv
+import json
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,6 @@ from statsmodels.stats.proportion import proportion_confint
 from analysis.methods.skills.people import people_table
 from analysis.observe.stage import observe
 from analysis.report.page import report
-from analysis.studies.labelling import FILE
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
 from probes.prompts import paintskills
@@ -38,45 +37,33 @@ def of_sample(run):
 
 
 def test_open_questions_are_those_of_the_skill_and_are_measured(observed, tmp_path, capsys):
-    out = tmp_path / "sheet"
-    assert (
-        labels(["sheet", str(observed.path), "--about", "questions", "--out", str(out), "--images", "12"])
-        == 0
-    )
-    with open(out / FILE, newline="", encoding="utf-8") as file:
-        sheet = list(csv.DictReader(file))
-    assert len(sheet) == 36 and {row["question"] for row in sheet} == set(paintskills.SKILLS)
-    assert not any("wear" in row["asked"] or "male" in row["asked"] for row in sheet)
-    truth, wrong = of_sample(observed), 0
-    for row in sheet:
-        asked, seen = truth[row["sample_id"]]
-        assert row["question"] == asked.skill and row["asked"] == paintskills.question(asked)
-        assert row["answers"].endswith("unclear")
-        row["annotator"] = "A"
-        row["answer"] = {"object": "yes", "count": str(seen.count), "spatial": seen.relation}[asked.skill]
+    assert labels(["sheet", str(observed.path), "--out", str(tmp_path), "--images", "12"]) == 0
+    page = (tmp_path / "sheet.html").read_text("utf-8")
+    cards = json.loads(page.partition('id="data">')[2].partition("</script>")[0])["cards"]
+    truth, wrong, rows = of_sample(observed), 0, []
+    for card in cards:
+        (question,) = card["questions"]
+        asked, seen = truth[card["id"]]
+        assert question["key"] == asked.skill and question["text"] == paintskills.question(asked)
+        assert (question["answers"] or ["unclear"])[-1] == "unclear"
+        said = {"object": "yes", "count": str(seen.count), "spatial": seen.relation}[asked.skill]
+        rows.append({"image": card["id"], "about": "questions", "question": asked.skill, "label": said})
         wrong += asked != seen
-    number = next(place for place, row in enumerate(sheet) if row["question"] == "count")
-    sheet[number]["answer"] = "seven"
-    with open(out / FILE, "w", newline="", encoding="utf-8") as file:
-        table = csv.DictWriter(file, sheet[0])
-        table.writeheader()
-        table.writerows(sheet)
-    assert labels(["read", str(observed.path), str(out / FILE)]) == 0
+    assert len(rows) == 36 and {row["question"] for row in rows} == set(paintskills.SKILLS)
+    number = next(place for place, row in enumerate(rows) if row["question"] == "count")
+    file = tmp_path / "labels.csv"
+    for said, status in (("seven", 0), ("many", 2)):
+        rows[number]["label"] = said
+        pd.DataFrame(rows).assign(annotator="A").to_csv(file, index=False)
+        assert labels(["read", str(observed.path), str(file)]) == status
+    assert "or unclear, got 'many': correct it" in capsys.readouterr().err
     measure(Run.open(observed.path))
-    rows = Run.open(observed.path).table("skills_answers").set_index("skill")
-    assert rows.loc["count", "value"] == pytest.approx(11 / 12) and rows.loc["count", "other"] == 1
-    assert rows.loc["spatial", "same"] == 1 and rows.loc["all", "n"] == 36
-    assert list(rows.reset_index().columns) == list(TABLES["skills_answers"].names)
+    table = Run.open(observed.path).table("skills_answers").set_index("skill")
+    assert table.loc["count", "value"] == pytest.approx(11 / 12) and table.loc["count", "other"] == 1
+    assert table.loc["spatial", "same"] == 1 and table.loc["all", "n"] == 36
+    assert list(table.reset_index().columns) == list(TABLES["skills_answers"].names)
     page = report(configure(Run.open(observed.path), report={"figures": False})).read_text(encoding="utf-8")
     assert "What people say of some of the images" in page and "nobody has looked" not in page
-    sheet[number]["answer"] = "many"
-    with open(out / FILE, "w", newline="", encoding="utf-8") as file:
-        table = csv.DictWriter(file, sheet[0])
-        table.writeheader()
-        table.writerows(sheet)
-    capsys.readouterr()
-    assert labels(["read", str(observed.path), str(out / FILE)]) == 2
-    assert "or unclear, got 'many': correct it" in capsys.readouterr().err
 
 
 def test_rates_are_those_of_other_libraries():

@@ -2,19 +2,17 @@
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from analysis.metrics.skin_tone import monk_colours
-from analysis.studies import questions as sheet
-from analysis.studies.labelling import FILE
-from analysis.tables.objects.human_answers import human_answers, read_answers
+from analysis.studies.labels.command import read_files
+from analysis.tables.objects.human_answers import human_answers
 from probes.errors import UserError
 from probes.runs import schemas
 from probes.runs.run import Run
 from tests.analysis.observe.stored_images import image_run
 from triptych.cli.main import command
 
-HEAD = "sample_id,question,annotator,answer"
+HEAD = "about,image,question,annotator,label"
 ONE, TWO = "t00000-s0-neutral", "t00001-s0-feminine"
 
 
@@ -27,8 +25,14 @@ def run(tmp_path):
 
 def written(tmp_path, *rows, head=HEAD, name="labels.csv"):
     path = tmp_path / name
-    path.write_text("\n".join((head, *rows)) + "\n")
+    path.write_text("\n".join((head, *(f"questions,{row}" for row in rows))) + "\n")
     return path
+
+
+def answers_of(run, path):
+    kind, rows = read_files(run, [path])
+    assert kind.name == "questions"
+    return rows
 
 
 def test_what_most_say_counts_and_a_tie_is_undecided(run, tmp_path):
@@ -51,19 +55,27 @@ def test_what_most_say_counts_and_a_tie_is_undecided(run, tmp_path):
     assert by_key[TWO, "tie"].reading is None and by_key[TWO, "gender"].reading is None and len(said) == 3
 
 
-def test_people_say_tones_where_tones_are_read(tmp_path):
+def test_people_say_tones_where_tones_are_read(tmp_path, capsys):
     image = np.zeros((64, 64, 3), np.uint8)
     run = image_run(
         tmp_path / "run", [image] * 3, ["a person"], engine="toyworld-checker", skin_tone={"look": True}
     )
-    out = tmp_path / "sheet"
-    assert "51 questions about 3 images" in sheet.write(run, out, count=1, seed=0)
-    assert "1 / 2 / 3 / 4 / 5 / 6 / 7 / 8 / 9 / 10 / unclear" in (out / FILE).read_text()
-    with Image.open(out / sheet.CARD) as card:
-        colours = card.convert("RGB").getcolors(card.width * card.height)
-    assert {tuple(colour) for colour in monk_colours()} <= {colour for _, colour in colours}
+    sheet = [
+        "sheet",
+        str(run.path),
+        "--about",
+        "questions",
+        "--images",
+        "1",
+        "--out",
+        str(tmp_path / "sheet"),
+    ]
+    assert command("labels")(sheet) == 0 and "51 questions about 3 images" in capsys.readouterr().out
+    page = (tmp_path / "sheet" / "sheet.html").read_text()
+    assert '["1","2","3","4","5","6","7","8","9","10","unclear"]' in page
+    assert all("#{:02x}{:02x}{:02x}".format(*map(int, colour)) in page for colour in monk_colours())
     rows = [f"{ONE},tone,a,10", f"{ONE},tone,b,10", f"{ONE},tone,c,1"]
-    assert read_answers(written(tmp_path, *rows), run)["answer"].tolist() == ["10", "10", "1"]
+    assert answers_of(run, written(tmp_path, *rows))["answer"].tolist() == ["10", "10", "1"]
     two = "t00000-s0-feminine"
     more = [f"{two},tone,{who},{tone}" for who, tone in zip("abcd", (6, 4, 5, "unclear"))]
     assert command("labels")(["read", str(run.path), str(written(tmp_path, *rows, *more))]) == 0
@@ -72,27 +84,17 @@ def test_people_say_tones_where_tones_are_read(tmp_path):
     assert said["score"].tolist() == pytest.approx([2 / 3, 1 / 4])
     for wrong in ("0", "11", "5.5", "dark"):
         with pytest.raises(UserError, match=f"line 2: expected 1, 2, .* 10 or unclear, got '{wrong}'"):
-            read_answers(written(tmp_path, f"{ONE},tone,a,{wrong}"), run)
+            answers_of(run, written(tmp_path, f"{ONE},tone,a,{wrong}"))
 
 
 @pytest.mark.parametrize(
     ("rows", "head", "said"),
     [
-        ([f"{ONE},yes"], "sample_id,answer", "expected a column `question`, found sample_id, answer"),
+        ([f"{ONE},yes"], "about,image,label", "expected a column `question`, found about, image, label"),
         ([f"{ONE},shoes,a,yes"], HEAD, "line 2: expected one of gender, boots"),
         ([f"{ONE},tie,a,maybe"], HEAD, "line 2: expected yes, no or unclear, got 'maybe'"),
-        ([f"{ONE},tie,ann,yes", f"{TWO},tie,ann,no", f"{ONE},tie,Ann ,no"], HEAD, "got 'Ann ' .* near 'ann'"),
     ],
 )
 def test_a_file_that_cannot_be_taken_is_refused_in_a_line(run, tmp_path, rows, head, said):
     with pytest.raises(UserError, match=said):
-        read_answers(written(tmp_path, *rows, head=head), run)
-
-
-def test_one_annotator_in_two_files_is_refused(run, tmp_path, capsys):
-    files = [written(tmp_path, f"{ONE},tie,a,yes", name=f"{number}.csv") for number in (1, 2)]
-    assert command("labels")(["read", str(run.path), *map(str, files)]) == 2
-    assert "expected another annotator in each file, got 'a' twice" in capsys.readouterr().err
-    files = [written(tmp_path, f"{ONE},tie,{name},yes", name=f"{name}.csv") for name in ("a", "A")]
-    assert command("labels")(["read", str(run.path), *map(str, files)]) == 2
-    assert "A.csv: expected an annotator spelled as elsewhere" in capsys.readouterr().err
+        answers_of(run, written(tmp_path, *rows, head=head))

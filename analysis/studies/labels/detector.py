@@ -1,4 +1,4 @@
-"""People look at some images: which to show them, which objects to ask for, and how far the detector agrees.
+"""Which images people are shown, which objects they are asked for, and how far the detector agrees.
 
 The check of Wu et al. 2025 (7.3) asks for the nouns of the prompts alone. Here the same objects are asked for in all
 images of a triplet and seed: the nouns of its prompts, some of what the detector found in any of them, and some that
@@ -8,7 +8,7 @@ Words for people are one question ("a person"): nobody is asked to see a gender.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -16,7 +16,7 @@ import pandas as pd
 
 from analysis.stats.rates import ALL, ALWAYS, COLUMNS, NOTHING_THERE, detection_rates
 from analysis.stats.resampling import ONE_PROMPT, product, resample_counts
-from analysis.studies.human_check.labels import ANSWERS
+from analysis.studies.labels.kind import TICKED, UNCLEAR, YES
 from analysis.tables.objects.detector_error import CHECK_COLUMNS
 from probes.errors import UserError
 
@@ -43,7 +43,7 @@ def choose_questions(
 ) -> pd.DataFrame:
     """Choose images, as many of each indicator, and the objects to ask for.
 
-    Whole triplets are drawn at random, one seed of a prompt before the next of any; `images`, at most so many, is
+    Whole triplets are chosen at random, one seed of a prompt before the next of any; `images`, at most so many, is
     rounded down to whole triplets. `extra` objects are asked for beside the nouns of the prompts, at least a quarter of
     them found in no image of the triplet and seed (fewer where the run has no others). One row per image and question:
     ``sample_id``, ``triplet``, ``seed``, ``indicator``, ``object``; images in the order in which they are shown,
@@ -62,17 +62,13 @@ def choose_questions(
         raise UserError(
             f"samples: expected triplets with images of {', '.join(names)}, found none: choose another run"
         )
-    draws = _in_turn(draws, rng).head(images // len(names))
+    draws = draws.iloc[rng.permutation(len(draws))]
+    draws = draws.assign(turn=draws.groupby("triplet").cumcount()).sort_values("turn", kind="stable")
+    draws = draws.head(images // len(names))
     table = _questions(draws, nouns, objects, names, extra, rng)
     keys = known.merge(draws[["triplet", "seed"]], on=["triplet", "seed"])
     keys = keys.iloc[rng.permutation(len(keys))][["sample_id", "triplet", "seed", "indicator"]]
     return keys.merge(table, on=["triplet", "seed"], how="inner", sort=False).reset_index(drop=True)
-
-
-def _in_turn(draws: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Triplets and seeds at random, one seed of a prompt before the next of any."""
-    draws = draws.iloc[rng.permutation(len(draws))]
-    return draws.assign(turn=draws.groupby("triplet").cumcount()).sort_values("turn", kind="stable")
 
 
 def _questions(
@@ -85,10 +81,10 @@ def _questions(
 ) -> pd.DataFrame:
     """Return ``triplet``, ``seed`` and ``object`` of what is asked in the images of some triplets and seeds."""
     mentioned = _with_question(nouns[nouns["indicator"].isin(names)])
-    found = _with_question(objects[(objects["object"] >= 0) & objects["indicator"].isin(names)])
-    everything = sorted({*mentioned["ask"], *found["ask"]})
+    detected = _with_question(objects[(objects["object"] >= 0) & objects["indicator"].isin(names)])
+    everything = sorted({*mentioned["ask"], *detected["ask"]})
     mentioned_of = mentioned.groupby("triplet")["ask"].agg(set).to_dict()
-    detected_in = found.groupby(["triplet", "seed"])["ask"].agg(set).to_dict()
+    detected_in = detected.groupby(["triplet", "seed"])["ask"].agg(set).to_dict()
     rows = []
     for triplet, draw in zip(draws["triplet"], draws["seed"]):
         asked = mentioned_of.get(triplet, set())
@@ -117,14 +113,24 @@ def labelled_items(
     detections, nouns = _with_question(objects[objects["object"] >= 0]), _with_question(nouns)
     items = labels.merge(samples[["sample_id", "triplet", "seed", "indicator"]], on="sample_id", how="left")
     here = set(zip(detections["sample_id"], detections["ask"]))
-    near = set(zip(detections["triplet"], detections["seed"], detections["ask"]))
-    mentioned = set(zip(nouns["triplet"], nouns["ask"]))
     items["detected"] = [key in here for key in zip(items["sample_id"], items["object"])]
-    items["asked"] = [
-        "prompt" if (t, what) in mentioned else "found" if (t, s, what) in near else "other"
-        for t, s, what in zip(items["triplet"], items["seed"], items["object"])
-    ]
+    draws = zip(items["triplet"], items["seed"], items["object"])
+    items["asked"] = _asked_because(
+        draws, nouns.assign(lemma=nouns["ask"]), detections.assign(lemma=detections["ask"])
+    )
     return items.rename(columns={"triplet": "prompt"})
+
+
+def _asked_because(
+    draws: Iterable[tuple[int, int, str]], nouns: pd.DataFrame, detections: pd.DataFrame
+) -> list[str]:
+    """Why an object is asked for in the images of a triplet and seed: ``prompt``, ``found`` or ``other``."""
+    near = set(zip(detections["triplet"], detections["seed"], detections["lemma"]))
+    mentioned = set(zip(nouns["triplet"], nouns["lemma"]))
+    return [
+        "prompt" if (t, name) in mentioned else "found" if (t, s, name) in near else "other"
+        for t, s, name in draws
+    ]
 
 
 def annotator_agreement(
@@ -185,88 +191,83 @@ def human_counts(
     clear = _agreed(items, people) if people > 1 else _clear(items)
     draws = set(zip(samples["triplet"], samples["seed"]))
     detections = objects[objects["object"] >= 0]
-    near = set(zip(detections["triplet"], detections["seed"], detections["lemma"]))
-    mentioned = set(zip(nouns["triplet"], nouns["lemma"]))
-    asked = clear.groupby(["object", "asked"])[["prompt", "seed"]].apply(
-        lambda own: len(own.drop_duplicates())
+    everywhere = pd.DataFrame(
+        [(*draw, name) for name in clear["object"].unique() for draw in draws],
+        columns=["triplet", "seed", "object"],
     )
-    weights = {}
-    for name in clear["object"].unique():
-        kinds = [
-            "prompt" if (t, name) in mentioned else "found" if (t, s, name) in near else "other"
-            for t, s in draws
-        ]
-        sizes = pd.Series(kinds).value_counts()
-        labels = asked.loc[name]
-        there = sizes.reindex(labels.index, fill_value=1)
-        of_kind = there / labels * labels.sum() / there.sum()
-        weights |= {(name, kind): w for kind, w in of_kind.items()}
-    weight = np.array([weights[key] for key in zip(clear["object"], clear["asked"])])
+    everywhere["asked"] = _asked_because(everywhere.itertuples(index=False), nouns, detections)
+    kinds = ["object", "asked"]
+    asked = clear.drop_duplicates([*kinds, "prompt", "seed"]).groupby(kinds).size()
+    sizes = everywhere.groupby(kinds).size().reindex(asked.index, fill_value=1)
+    totals = [one.groupby("object").transform("sum") for one in (asked, sizes)]
+    weights = sizes / asked * totals[0] / totals[1]
+    weight = weights.reindex(pd.MultiIndex.from_frame(clear[kinds])).to_numpy()
     cells = {
         "hits": clear["truth"] & clear["detected"],
         "missed": clear["truth"] & ~clear["detected"],
         "false": ~clear["truth"] & clear["detected"],
         "rejected": ~clear["truth"] & ~clear["detected"],
     }
-    table = clear[["prompt", "indicator", "object"]].assign(
-        **{name: cell * weight for name, cell in cells.items()}
-    )
-    counts = table.groupby(["prompt", "indicator", "object"], sort=True, observed=True).sum().reset_index()
-    return counts.assign(truth="labels")
+    keys = ["prompt", "indicator", "object"]
+    table = clear[keys].assign(**{name: cell * weight for name, cell in cells.items()})
+    return table.groupby(keys, observed=True).sum().reset_index().assign(truth="labels")
 
 
 def _clear(answers: pd.DataFrame) -> pd.DataFrame:
-    clear = answers[answers["present"] != "unclear"]
-    return clear.assign(truth=clear["present"] == "yes")
+    clear = answers[answers["present"] != UNCLEAR]
+    return clear.assign(truth=clear["present"] == YES)
 
 
 def _agreed(items: pd.DataFrame, people: int) -> pd.DataFrame:
-    """Return what every annotator answered, and what all answered equally."""
+    """Answers that all annotators gave equally."""
     grouped = items.groupby(["sample_id", "object"])["present"]
     same = (grouped.transform("nunique") == 1) & (grouped.transform("size") == people)
     return _clear(items[same].drop_duplicates(["sample_id", "object"]))
 
 
-def _kappa(items, first, second, *, indicators, level, resamples, seed) -> pd.DataFrame:
+def _kappa(
+    items: pd.DataFrame,
+    first: str,
+    second: str,
+    *,
+    indicators: Sequence[str],
+    level: float,
+    resamples: int,
+    seed: int,
+) -> pd.DataFrame:
     """Cohen's kappa of two annotators on what both answered, "unclear" as an answer of its own."""
-    from sklearn.metrics import cohen_kappa_score  # the report reads this module's columns and no more
-
     one, two = (items[items["annotator"] == name] for name in (first, second))
-    both = one.merge(
-        two[["sample_id", "object", "present"]], on=["sample_id", "object"], suffixes=("", "_two")
-    )
+    keys = ["sample_id", "object"]
+    both = one.merge(two[[*keys, "present"]], on=keys, suffixes=("", "_two"))
     rows = []
     for name in (ALL, *indicators):
         answers = both if name == ALL else both[both["indicator"] == name]
         prompt, prompts = pd.factorize(answers["prompt"])
-        a, b = (pd.Index(ANSWERS).get_indexer(answers[column]) for column in ("present", "present_two"))
-        cells = np.zeros((len(prompts), len(ANSWERS), len(ANSWERS)))
-        np.add.at(cells, (prompt, a, b), 1.0)
-        value = low = high = np.nan
-        reason = "nothing answered by both" if answers.empty else ""
-        if len(answers) and len({*a, *b}) < 2:
-            reason = "one answer only"
-        elif len(answers):
-            value = float(cohen_kappa_score(answers["present"], answers["present_two"]))
-            reason = ONE_PROMPT if len(prompts) < 2 else ""
-        if len(answers) and not reason:
+        codes = [pd.Index(TICKED).get_indexer(answers[column]) for column in ("present", "present_two")]
+        low = high = np.nan
+        cells = np.zeros((len(prompts), len(TICKED), len(TICKED)))
+        np.add.at(cells, (prompt, *codes), 1.0)
+        value = float(_kappas(cells.sum(axis=0)[None])[0])
+        reason = ONE_PROMPT if len(prompts) < 2 else ""
+        if np.isnan(value):
+            reason = "one answer only" if len(answers) else "nothing answered by both"
+        if not reason:
             counts = resample_counts(len(prompts), resamples, seed)
-            draws = _kappas(product(counts, cells.reshape(len(prompts), -1)).reshape(-1, *cells.shape[1:]))
-            draws = draws[~np.isnan(draws)]
-            if len(draws) and draws.min() < draws.max():
-                low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+            kappas = _kappas(product(counts, cells.reshape(len(prompts), -1)).reshape(-1, *cells.shape[1:]))
+            kappas = kappas[~np.isnan(kappas)]
+            if len(kappas) and kappas.min() < kappas.max():
+                low, high = np.quantile(kappas, [(1 - level) / 2, (1 + level) / 2])
             else:
                 reason = f"bootstrap: {ALWAYS}"
-        rows.append(
-            ("kappa", ALL, name, value, np.nan, np.nan, low, high, len(answers), len(prompts), reason)
-        )
+        sizes = len(answers), len(prompts)
+        rows.append(("kappa", ALL, name, value, np.nan, np.nan, low, high, *sizes, reason))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def _kappas(cells: np.ndarray) -> np.ndarray:
     """Kappa of contingency tables of shape (n, k, k); NaN where both always answer the same."""
     total = cells.sum(axis=(1, 2))
-    observed = np.trace(cells, axis1=1, axis2=2) / total
-    expected = (cells.sum(axis=2) * cells.sum(axis=1)).sum(axis=1) / total**2
     with np.errstate(invalid="ignore", divide="ignore"):
+        observed = np.trace(cells, axis1=1, axis2=2) / total
+        expected = (cells.sum(axis=2) * cells.sum(axis=1)).sum(axis=1) / total**2
         return np.where(expected < 1, (observed - expected) / (1 - expected), np.nan)

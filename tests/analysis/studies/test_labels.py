@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from analysis.studies.human_check.check import (
+from analysis.studies.labels.command import FORM, read_files, render_sheet
+from analysis.studies.labels.detector import (
     AGREED,
     PERSON,
     annotator_agreement,
@@ -18,9 +19,10 @@ from analysis.studies.human_check.check import (
     human_counts,
     labelled_items,
 )
-from analysis.studies.human_check.labels import LABELS, fingerprint, read_labels
-from analysis.studies.human_check.nouns import noun_agreement
-from analysis.studies.human_check.sheet import render_sheet
+from analysis.studies.labels.form import fingerprint
+from analysis.studies.labels.kind import TICKED
+from analysis.studies.labels.nouns import noun_agreement
+from analysis.studies.labels.objects import OBJECTS
 from analysis.tables.registry import TABLES, write
 from probes.errors import UserError
 from probes.runs import parts, schemas
@@ -66,12 +68,17 @@ def questions(run) -> pd.DataFrame:
 
 
 def labels_csv(run, questions, path, answers, annotator="A"):
-    rows = [",".join(LABELS)]
-    prints = {s: fingerprint(run.image(s)) for s in questions["sample_id"].unique()}
-    for row, present in zip(questions.itertuples(), answers, strict=True):
-        rows.append(f"{annotator},{row.sample_id},{prints[row.sample_id]},{row.object},{present}")
-    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    prints = questions["sample_id"].map(
+        {s: fingerprint(run.image(s)) for s in questions["sample_id"].unique()}
+    )
+    rows = zip(questions["sample_id"], questions["object"], answers, prints, strict=True)
+    lines = [",".join((s, "objects", what, said, annotator, mark)) for s, what, said, mark in rows]
+    path.write_text("\n".join([",".join(FORM), *lines]) + "\n", encoding="utf-8")
     return path
+
+
+def read_labels(run, *paths):
+    return read_files(run, paths)[1]
 
 
 # The choice
@@ -123,7 +130,7 @@ def test_rates_follow_a_perfect_annotator(run, questions, tmp_path):
     there = {(s, PERSON if label in words else label) for s, label in truth.itertuples(index=False)}
     answers = ["yes" if key in there else "no" for key in zip(questions["sample_id"], questions["object"])]
     path = labels_csv(run, questions, tmp_path / "a.csv", answers)
-    items = labelled_items(read_labels(path, run), run.samples(), run.table("nouns"), run.table("objects"))
+    items = labelled_items(read_labels(run, path), run.samples(), run.table("nouns"), run.table("objects"))
     assert (items["detected"] == (items["present"] == "yes")).all()
     items.loc[(items["object"] == "cup") & (items["indicator"] == "feminine"), "present"] = "yes"
     options = {"indicators": NAMES, "contrasts": [("masculine", "feminine")], "resamples": 300}
@@ -146,7 +153,7 @@ def test_two_annotators_have_a_kappa(run, questions, tmp_path):
     answers = rng.choice(["yes", "no", "unclear"], p=[0.4, 0.5, 0.1], size=(2, len(questions)))
     answers[1] = np.where(rng.random(len(questions)) < 0.7, answers[0], answers[1])
     files = [labels_csv(run, questions, tmp_path / f"{n}.csv", own, n) for n, own in zip("AB", answers)]
-    labels = pd.concat([read_labels(file, run) for file in files])
+    labels = read_labels(run, *files)
     items = labelled_items(labels, run.samples(), run.table("nouns"), run.table("objects"))
     table = annotator_agreement(items, indicators=NAMES, contrasts=[], resamples=300)
     kappa = table[table["quantity"] == "kappa"].set_index("indicator")
@@ -161,7 +168,7 @@ def test_two_annotators_have_a_kappa(run, questions, tmp_path):
 
 def test_command_line(run, questions, tmp_path, capsys):
     assert main(["sheet", str(run.path), "--images", "9", "--out", str(tmp_path)]) == 0
-    assert "9 images (3 triplets of 3)" in capsys.readouterr().out
+    assert "about 9 images; open it in a browser" in capsys.readouterr().out
     assert "<img" in (tmp_path / "sheet.html").read_text(encoding="utf-8")
     rng = np.random.default_rng(1)
     answers = rng.choice(["yes", "no", "unclear"], size=(2, len(questions)))
@@ -176,7 +183,18 @@ def test_command_line(run, questions, tmp_path, capsys):
     assert {"recall", "precision", "seen", "kappa"} == set(table["quantity"])
     assert main(["read", str(run.path), str(files[0]), str(files[0])]) == 2
     error = capsys.readouterr().err
-    assert f"{files[0]}: expected another annotator in each file, or other images, got 'A' twice" in error
+    assert f"{files[0]}: line 2: expected one label of 'A' for " in error and "rename the annotator" in error
+    kept = run.table("object_labels")
+    other = labels_csv(run, questions, tmp_path / "other.csv", ["yes"] * len(questions), "A")
+    assert main(["read", str(run.path), str(other)]) == 2
+    assert (
+        "other.csv: line 2: expected the label that 'A' gave before, got another" in capsys.readouterr().err
+    )
+    assert main(["read", str(run.path), str(other), "--replace"]) == 0
+    now = run.table("object_labels")
+    assert len(now) == len(kept) and (now.loc[now["annotator"] == "A", "present"] == "yes").all()
+    unchanged = [table[table["annotator"] == "B"].reset_index(drop=True) for table in (kept, now)]
+    pd.testing.assert_frame_equal(*unchanged)
 
 
 def test_unreadable_images_are_not_shown(tmp_path):
@@ -196,26 +214,21 @@ def test_unreadable_images_are_not_shown(tmp_path):
 @pytest.mark.parametrize(
     "spoil, line",
     [
-        (lambda t: "", "expected a column `annotator`, found none"),
-        (
-            lambda t: t.replace("A,t", ",t", 1),
-            "line 2: annotator: expected the name of the annotator, got ''",
-        ),
-        (
-            lambda t: t.replace("A,t", "a,t", 1),
-            "expected an annotator spelled as elsewhere, got 'a' (1 times)",
-        ),
-        (lambda t: t.splitlines()[0] + "\n", "expected labels, got none"),
-        (
-            lambda t: t.replace(",yes", ",maybe", 1),
-            "line 2: present: expected yes, no or unclear, got 'maybe'",
-        ),
-        (lambda t: t[: t.rindex(",")], "expected 5 fields"),
-        (lambda t: t + t.splitlines()[1], "expected each object of an image once"),
-        (lambda t: re.sub(r"(t\d+-s\d-\w+),\w", r"\1,x", t), "got another image as 't0000"),
-        (lambda t: t.replace("A,", '"A,', 1), "expected a CSV file, got a damaged one"),
+        (lambda t: "", "expected a column `image`, found none"),
+        (lambda t: t.replace(",A,", ",,", 1), "line 2: expected the name of the annotator, found none"),
+        (lambda t: t.replace(",A,", ",a,", 1), "line 2: expected an annotator spelled as elsewhere, got 'a' (1 times)"),
+        (lambda t: t.splitlines()[0] + "\n", "expected a row for each label, found none"),
+        (lambda t: t.replace(",yes", ",maybe", 1), "line 2: expected yes, no or unclear, got 'maybe'"),
+        (lambda t: t.replace(",objects", ",attributes", 1), "expected prompts with contexts for labels about"),
+        (lambda t: t.replace(",objects", ",hats", 1), "about: expected a kind of labels, got 'hats'"),
+        (lambda t: t.replace("\n", "\nt0,objects,hat,yes,A,\n", 1), "line 2: expected an image of "),
+        (lambda t: t + t.splitlines()[1].replace("objects", "questions"), "expected labels about objects, got one"),
+        (lambda t: t[: t.rindex(",")], "expected 6 fields"),
+        (lambda t: t + t.splitlines()[1], "expected one label of 'A' for "),
+        (lambda t: re.sub(r"(A,\w+)\w\n", r"\1x\n", t), "got another as 't0000"),
+        (lambda t: t.replace("t0", '"t0', 1), "expected a CSV file, got a damaged one"),
     ],
-)
+)  # fmt: skip
 def test_damaged_or_foreign_labels_give_one_line(run, questions, tmp_path, capsys, spoil, line):
     path = labels_csv(run, questions, tmp_path / "labels.csv", ["yes"] * len(questions))
     path.write_text(spoil(path.read_text()))
@@ -242,14 +255,17 @@ def test_unreadable_labels_give_one_line(run, tmp_path, capsys):
 @pytest.fixture(scope="module")
 def sheet(run, questions) -> str:
     chosen = list(dict.fromkeys(questions["sample_id"]))
-    return render_sheet(questions, dict(zip(chosen, run.images(chosen))), "a run & <b>its name</b>")
+    asked = questions.assign(
+        question=questions["object"], asked=questions["object"], answers=[TICKED] * len(questions)
+    )
+    return render_sheet(asked, dict(zip(chosen, run.images(chosen))), "a run & <b>its name</b>", OBJECTS)
 
 
 def test_sheet_is_blind_and_loads_nothing(run, questions, sheet):
     assert "://" not in sheet and "<b>its" not in sheet and "default-src 'none'" in sheet
     data = json.loads(sheet.partition('id="data">')[2].partition("</script>")[0])
     assert [card["id"] for card in data["cards"]] == list(dict.fromkeys(questions["sample_id"]))
-    assert set(data["cards"][0]) == {"id", "print", "source", "width", "height", "objects"}
+    assert set(data["cards"][0]) == {"id", "print", "source", "width", "height", "questions"}
     # the same sheet whatever the detector said of single images
     visible = re.sub(r"<script.*?</script>", "", sheet, flags=re.S).lower()
     assert not {"feminine", "masculine", "woman"} & set(re.findall(r"\w+", visible))
@@ -265,12 +281,12 @@ window.addEventListener("load", () => setTimeout(async () => {
   const refused = document.getElementById("message").textContent;
   const name = document.getElementById("annotator");
   name.value = 'An "X", B'; name.dispatchEvent(new Event("input", { bubbles: true }));
-  document.querySelector("#objects input").focus();
+  document.querySelector("#questions input").focus();
   press("Digit2"); press("Digit3", { shiftKey: true }); press("Digit1"); press("Digit1");
   press("ArrowDown", { key: "ArrowDown" });
   const focus = document.activeElement.id;
   press("Enter", { key: "Enter" }); await wait();
-  document.querySelectorAll("#objects input")[3].click();
+  document.querySelectorAll("#questions input")[3].click();
   document.getElementById("next").click(); await wait();
   press("ArrowLeft", { key: "ArrowLeft" }); await wait();
   const back = document.getElementById("state").textContent;
@@ -297,12 +313,12 @@ def test_sheet_in_a_browser(run, questions, sheet, tmp_path):
     assert "CONSOLE" not in shown.stderr
     text = shown.stdout.partition('<pre id="out">')[2].partition("</pre>")[0]
     found = json.loads(text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
-    assert found["refused"].startswith("First give a name") and found["focus"] == "object-1"
+    assert found["refused"].startswith("First give a name") and found["focus"] == "question-1"
     assert found["count"] == "2 of 30 done" and found["back"] == "Image 2 of 30: done"
     assert len(found["kept"]["answers"]) == 3 and found["kept"]["annotator"] == 'An "X", B'
     path = tmp_path / "labels.csv"
     path.write_text(found["csv"], encoding="utf-8")
-    labels = read_labels(path, run)
+    labels = read_labels(run, path)
     assert set(labels["annotator"]) == {'An "X", B'}
     images = list(dict.fromkeys(questions["sample_id"]))[:2]
     asked = [list(questions.loc[questions["sample_id"] == image, "object"]) for image in images]
@@ -332,7 +348,7 @@ def test_counts_are_weighted_as_the_run_is():
 def test_nouns_of_the_prompts_are_counted_as_in_the_paper(run, questions, tmp_path):
     rng = np.random.default_rng(7)
     answers = rng.choice(["yes", "no", "unclear"], size=len(questions), p=[0.5, 0.4, 0.1])
-    labels = read_labels(labels_csv(run, questions, tmp_path / "a.csv", answers, "A"), run)
+    labels = read_labels(run, labels_csv(run, questions, tmp_path / "a.csv", answers, "A"))
     nouns, objects = tables_of(run)
     table = noun_agreement(labels, run.samples(), nouns, objects).set_index(["annotator", "word"])
     said = dict(zip(zip(questions["sample_id"], questions["object"]), answers))

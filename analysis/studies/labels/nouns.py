@@ -8,7 +8,6 @@ humans, since nobody is asked to see a gender; what they answered stands for eac
 
 from __future__ import annotations
 
-import csv
 from importlib import resources
 
 import numpy as np
@@ -16,7 +15,7 @@ import pandas as pd
 
 from analysis.report.format import fixed, listed
 from analysis.stats.rates import ALL
-from analysis.studies.human_check.check import AGREED, ask
+from analysis.studies.labels.detector import AGREED, ask
 from analysis.tables.registry import SEEN_BY, TABLES
 
 PAPER = "Wu et al. 2025"
@@ -67,9 +66,9 @@ def noun_agreement(
 def _agreed(answers: pd.DataFrame, people: int) -> pd.DataFrame:
     """One answer a noun of those that all gave; unclear where they differ."""
     grouped = answers.groupby(["sample_id", "lemma"])["present"]
-    whole = grouped.transform("size") == people
+    by_all = grouped.transform("size") == people
     same = grouped.transform("nunique") == 1
-    once = answers.assign(present=np.where(same, answers["present"], "unclear"))[whole]
+    once = answers.assign(present=np.where(same, answers["present"], "unclear"))[by_all]
     return once.drop_duplicates(["sample_id", "lemma"])
 
 
@@ -91,25 +90,22 @@ def _counted(answers: pd.DataFrame, annotator: str) -> pd.DataFrame:
 
 
 def published() -> pd.DataFrame:
-    """Return the paper's figures, as far as it prints them, with the columns `NOUN_COLUMNS`."""
-    file = resources.files("analysis.studies.human_check") / "wu2025_section7_3.csv"
-    rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
-    table = pd.DataFrame(rows).replace("", np.nan)
-    kinds = dict.fromkeys([name for name in NOUN_COLUMNS if name not in ("annotator", "word")], float)
-    return table.assign(annotator=PAPER).reindex(columns=list(NOUN_COLUMNS)).astype(kinds)
+    """The paper's figures, as far as it prints them, with the columns `NOUN_COLUMNS`."""
+    with (resources.files("analysis.studies.labels") / "wu2025_section7_3.csv").open() as file:
+        table = pd.read_csv(file)
+    table = table.assign(annotator=PAPER).reindex(columns=list(NOUN_COLUMNS))
+    return table.astype({name: float for name in NOUN_COLUMNS if name not in ("annotator", "word")})
 
 
 def noun_summary(table: pd.DataFrame) -> str:
     """The table of `noun_agreement` in lines: one row per annotator, and the words that one side alone saw."""
-    whole = table[table["word"] == ALL].assign(
-        percent_both=lambda rows: [fixed(value, 2, "–") for value in rows["percent_both"]]
-    )
-    whole = whole.drop(columns="word").rename(columns=lambda name: name.replace("_", " "))
-    numbers = {name.replace("_", " "): lambda value: fixed(value, 0, "–") for name in ("nouns", *SEEN_BY)}
+    total = table[table["word"] == ALL].drop(columns="word")
+    total["percent_both"] = [fixed(value, 2, "–") for value in total["percent_both"]]
+    numbers = {name: lambda value: fixed(value, 0, "–") for name in ("nouns", *SEEN_BY)}
     lines = [
         "nouns of an image's prompt, as in section 7.3 of Wu et al. 2025 (people were asked for a person, whatever the"
         " word):",
-        whole.to_string(index=False, formatters=numbers),
+        total.to_string(index=False, formatters=numbers),
     ]
     for column, what in (("detector_only", "the detector alone saw"), ("people_only", "people alone saw")):
         for annotator, rows in table[table["word"] != ALL].groupby("annotator", sort=False):

@@ -1,1 +1,0 @@
-"""People look at some images: how far the detector agrees with them."""

@@ -1,0 +1,1 @@
+"""Labels that people give to images: one form of table, one reader, one sheet."""
