@@ -39,12 +39,10 @@ METRIC = '''
 
 def mean_absolute_error(pair: PicturePair) -> Score:
     """Return the mean absolute difference of grey values, in percent of their range."""
-    first, second = (one.moments.grey.astype(float) for one in (pair.first, pair.second))
-    return Score(float(np.abs(first - second).mean() / 2.55))
+    return Score(float(np.abs(pair.first.astype(float) - pair.second).mean() / 2.55))
 '''
 METRIC_ROW = """    Metric(
         metric="mae",
-        version="mae/1",
         needs="pictures",
         symbol="MAE",
         low=0.0,
@@ -86,7 +84,7 @@ KIND = "features/brightness"
 class Brightness(Observer):
     """Stores the mean brightness of each image."""
 
-    name, schemas, batch = KIND, {KIND: FEATURES}, 8
+    name, schemas, batch, device_type = KIND, {KIND: FEATURES}, 8, "cpu"
 
     def __str__(self):
         return "brightness"
@@ -135,7 +133,7 @@ def extended(tmp_path_factory):
     (copy / "probes/toyworld/weights").symlink_to(ROOT / "probes/toyworld/weights")
     pixels = copy / "analysis/metrics/pixels.py"
     pixels.write_text(pixels.read_text("utf-8") + METRIC, "utf-8")
-    inserted(copy / "analysis/metrics/registry.py", '    Metric(\n        metric="ssim_full",', METRIC_ROW)
+    inserted(copy / "analysis/metrics/registry.py", "    _SSIM,\n    _DIFF_PIX,\n", METRIC_ROW)
     (copy / "probes/prompts/sets/trades.yaml").write_text(PROMPTS, "utf-8")
     (copy / "triptych/cli/greet.py").write_text(COMMAND, "utf-8")
     row = '        CommandRow("greet", "triptych.cli.greet", "say hello"),\n'

@@ -238,7 +238,7 @@ def test_readers_that_are_called_by_themselves(tmp_path, path):
     with pytest.raises(UserError, match=path if path.startswith("measure") else None):
         if path.endswith("trust"):
             assert all((folder / name).is_file() for name in FILES)
-            Trust(str(folder), "cpu").load()
+            Trust(str(folder)).load("cpu")
         elif path.startswith("measure"):
             settings = LogitSettings("", ("a woman", "a man"), str(folder), (0, 1), ("cpu", "cpu"))
             logits("classifier", [Image.new("RGB", (64, 64))], settings)
@@ -251,7 +251,7 @@ def test_arrays_of_trust_are_never_unpickled(tmp_path):
     marker = tmp_path / "ran"
     folder = evil_folder(tmp_path / "evil", marker, "evil")
     with pytest.raises(UserError, match=r"expected arrays mean and tex_dir"):
-        _ = Trust(str(folder), "cpu")._texture
+        _ = Trust(str(folder))._texture
     assert not marker.exists()
 
 

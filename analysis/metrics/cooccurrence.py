@@ -37,23 +37,10 @@ def in_group(objects: pd.DataFrame, group: str) -> NDArray[np.bool_]:
 def counted(
     images: pd.DataFrame, objects: pd.DataFrame, names: Sequence[str], without: Iterable[str] = ()
 ) -> dict[str, ObjectTable]:
-    """Count the objects of every group by prompt and indicator: C(o, P) of Eq. 3 and C_g(o, P) of section 6.3.
+    """Counts of the objects by prompt and indicator of every group, ``all`` first; `without` are lemmas left out.
 
-    Parameters
-    ----------
-    images : DataFrame
-        The observed images: ``triplet``, ``seed``, ``indicator``.
-    objects : DataFrame
-        Table ``objects``.
-    names : sequence of str
-        Indicators.
-    without : iterable of str
-        Lemmas to leave out.
-
-    Returns
-    -------
-    dict of str to ObjectTable
-        By group, ``all`` first.
+    C(o, P) of Wu et al. 2025, Eq. 3, and C_g(o, P) of section 6.3. `images` are the observed ones (``triplet``,
+    ``seed``, ``indicator``), `objects` is table ``objects``, `names` are indicators.
     """
     images, objects = (rows.rename(columns={"triplet": "prompt"}) for rows in (images, objects))
     objects = objects[~objects["lemma"].isin(list(without))]
@@ -72,35 +59,26 @@ def counted(
 def cooccurrence(tables: dict[str, ObjectTable], human: Iterable[str]) -> pd.DataFrame:
     """C(o, P) and C_g(o, P): how often each object was detected, and in how many images.
 
-    Parameters
-    ----------
-    tables : dict of str to ObjectTable
-        Of `counted`, individuals included.
-    human : iterable of str
-        Lemmas that refer to humans, as table ``objects`` says.
-
-    Source
-    ------
-    Wu et al. 2025, Eq. 3 and section 6.3.
+    `tables` are those of `counted`, individuals included; `human` the lemmas that refer to humans. Source: Wu et al.
+    2025, Eq. 3 and section 6.3.
     """
-    human, parts = set(human), []
-    for group, table in tables.items():
-        k, names = len(table.indicators), np.repeat(table.objects, len(table.indicators))
-        parts.append(
-            pd.DataFrame(
-                {
-                    "group": group,
-                    "object": names.astype(object),
-                    "human": np.array([name in human for name in names], bool),
-                    "indicator": np.tile(np.array(table.indicators, object), len(table.objects)),
-                    "detections": table.totals("detections").reshape(len(table.objects) * k),
-                    "images": table.totals().reshape(len(table.objects) * k),
-                    "n_images": table.n_images,
-                    "n_prompts": len(table.prompts),
-                }
-            )
+    parts = [
+        pd.DataFrame(
+            {
+                "group": group,
+                "object": np.repeat(table.objects, len(table.indicators)).astype(object),
+                "indicator": np.tile(np.array(table.indicators, object), len(table.objects)),
+                "detections": table.totals("detections").reshape(-1),
+                "images": table.totals().reshape(-1),
+                "n_images": table.n_images,
+                "n_prompts": len(table.prompts),
+            }
         )
-    return pd.concat(parts, ignore_index=True)
+        for group, table in tables.items()
+    ]
+    counts = pd.concat(parts, ignore_index=True)
+    counts.insert(2, "human", counts["object"].isin(list(human)))
+    return counts
 
 
 def presence(
@@ -108,23 +86,9 @@ def presence(
 ) -> pd.DataFrame:
     """Percent of the images that hold a group (Table 11), of all indicators' together and of each one's.
 
-    Between indicators only the rows without individuals compare: a detector that calls every figure "person" finds what
-    was asked for with "person" and never with "woman".
-
-    Parameters
-    ----------
-    images, objects : DataFrame
-        The observed images, and table ``objects``.
-    names : sequence of str
-        Indicators; ``all`` takes theirs together.
-    individuals : iterable of str
-        Lemmas of individuals.
-
-    Returns
-    -------
-    DataFrame
-        One row per group, indicator (``all`` first) and treatment of individuals. Images with an object that could not
-        be grouped are left out of ``n_images``.
+    Between indicators only the rows without `individuals` (lemmas) compare: a detector that calls every figure "person"
+    finds what was asked for with "person" and never with "woman". Images with an object that could not be grouped are
+    left out of ``n_images``.
     """
     images = images[images["indicator"].isin(list(names))]
     unknown = objects.loc[objects["group"] == "", "sample_id"].unique()
@@ -153,24 +117,9 @@ def amounts(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Distinct objects of each group and distinct nouns (Table 12), and what the groups have in common (Table 13).
 
-    Parameters
-    ----------
-    images : DataFrame
-        The observed images: ``triplet``, ``indicator``.
-    objects : DataFrame
-        Table ``objects``: ``indicator``, ``group``, ``lemma``.
-    nouns : DataFrame
-        Table ``nouns``: ``triplet``, ``indicator``, ``lemma``.
-    names : sequence of str
-        Indicators.
-
-    Returns
-    -------
-    amounts : DataFrame
-        One row per group (and ``nouns``) and indicator; ``all`` takes those of `names` together.
-    intersections : DataFrame
-        A row two groups: ``percent`` of the objects of ``over_group`` that are in ``group`` too, of all indicators
-        together; NaN, with a reason, over an empty group.
+    Amounts have one row per group (and ``nouns``) and indicator, ``all`` of them first. Intersections have one per two
+    groups: ``percent`` of the objects of ``over_group`` that are in ``group`` too, of all indicators together; NaN,
+    with a reason, over an empty group.
     """
     images, objects = (rows[rows["indicator"].isin(list(names))] for rows in (images, objects))
     spoken = nouns.merge(images[["triplet", "indicator"]].drop_duplicates(), on=["triplet", "indicator"])

@@ -20,7 +20,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from pycocotools import mask as coco
-from threadpoolctl import threadpool_limits
 
 from hooks.attention.maps import mask
 from probes.config.schema import Measure
@@ -49,27 +48,11 @@ EMPTY = "empty mask"
 
 
 def coverages(objects: Sequence[str], words: Sequence[ArrayLike], size: tuple[int, int]) -> NDArray:
-    r"""Part of each object that each word's mask holds, :math:`|m \cap a| / |m|`.
+    r"""Part of each object that each word's mask holds, :math:`|m \cap a| / |m|`, ``(objects, words)``.
 
-    Parameters
-    ----------
-    objects : sequence of str
-        Masks as COCO's compressed run lengths.
-    words : sequence of array_like of bool, shape `size`
-    size : (int, int)
-        Height and width of the image.
+    `objects` are masks as COCO's compressed run lengths, `words` bool of shape `size`. 0 to 1; NaN for an object
+    without a pixel. Source: Wu et al. 2025, Eq. 7; `pycocotools.mask.iou` with crowds.
 
-    Returns
-    -------
-    ndarray of float64, shape (n_objects, n_words)
-        0 to 1; NaN for an object without a pixel.
-
-    Source
-    ------
-    Wu et al. 2025, Eq. 7; `pycocotools.mask.iou` with crowds.
-
-    Examples
-    --------
     >>> from probes.runs.images import encode_mask
     >>> thing = encode_mask(np.array([[True, True], [True, True]]))
     >>> coverages([thing], [[[True, False], [False, False]], [[True, True], [True, False]]], (2, 2))
@@ -98,69 +81,33 @@ def dependency_groups(
     sigma: float = SIGMA,
     sigma_human: float = SIGMA_HUMAN,
 ) -> pd.DataFrame:
-    """Return every detection with its group, and every noun without a detection as hidden.
+    """Every detection with its group, and every noun without a detection as hidden, with `OBJECT_COLUMNS`.
 
-    Parameters
-    ----------
-    images : DataFrame
-        The observed images: ``sample_id``, ``triplet``, ``seed``, ``indicator``.
-    detections : DataFrame
-        Rows of ``objects/``: ``sample_id``, ``object``, ``label``, ``mask``, ``height``, ``width``.
-    nouns : DataFrame
-        As `analysis.tables.objects.nouns.noun_table` gives it.
-    maps : iterable of DataFrame
-        Rows of ``words/``, such as one frame a part: ``sample_id``, ``word``, ``word_index``, ``heat``, ``height``,
-        ``width``, ``definition``. The words of an image stand in one of them.
-    human : HumanWords
-        Words that refer to humans.
-    backend : {"hanta", "nltk"}
-        What makes lemmas of labels.
-    mask_words : {"nouns", "all"}
-        Whose masks may guide an object.
-    theta : float
-        Threshold of the word masks.
-    sigma, sigma_human : float
-        See `regroup`.
+    `images` are the observed ones, `detections` rows of ``objects/``, `nouns` those of
+    `analysis.tables.objects.nouns.noun_table`, `maps` frames of rows of ``words/``, each with all words of its images.
+    `theta` is the threshold of the masks of words, ``nouns`` or ``all``; for `sigma` and `sigma_human` see `regroup`.
 
-    Returns
-    -------
-    DataFrame
-        With `OBJECT_COLUMNS`, by image and object. ``object`` is -1 for a hidden noun, ``lemma`` its lemma.
-        ``coverage`` is that by the best word, ``best_human_coverage`` that by the best word that refers to a human, NaN
-        unless the object is human. ``group`` is empty, with a ``reason``, where an object cannot be grouped;
-        ``coverage`` is NaN, with a reason, where no mask could guide.
-
-    Raises
-    ------
-    UserError
-        If a detection is of no observed image.
+    ``object`` is -1 for a hidden noun, ``lemma`` its lemma. ``coverage`` is that by the best word,
+    ``best_human_coverage`` that by the best word that refers to a human, NaN unless the object is human. ``group`` is
+    empty, with a ``reason``, where an object cannot be grouped; ``coverage`` is NaN, with a reason, where no mask could
+    guide.
     """
-    if mask_words not in ("nouns", "all"):
-        raise ValueError(f"mask_words: expected nouns or all, got {mask_words!r}")
     found = _detections(images, detections, human, backend)
     prompt_noun = ("triplet", "indicator", "lemma")
     spoken = set(zip(*(nouns[name].to_list() for name in prompt_noun)))
     explicit = np.array(
         [key in spoken for key in zip(*(found[name].to_list() for name in prompt_noun))], bool
     )
-    with threadpool_limits(1, "blas"):  # many small products: threads would wait for one another
-        measured = _measure(found, nouns, maps, mask_words, theta)
-    found = found.assign(**measured)
+    found = found.assign(**_measure(found, nouns, maps, mask_words, theta))
     found["group"] = _groups(found, explicit, sigma, sigma_human)
     hidden = _hidden(images, found, nouns)
     table = pd.concat([found, hidden], ignore_index=True)
     table = table.iloc[np.lexsort((np.arange(len(table)), table["place"]))].reset_index(drop=True)
     choices = {"mask_words": mask_words, "human_words": human.choice, "version": VERSION}
     table = table.assign(sigma=sigma, sigma_human=sigma_human, theta=theta, **choices)[list(OBJECT_COLUMNS)]
-    kinds = {
-        "triplet": "int32",
-        "seed": "int64",
-        "object": "int32",
-        "human": bool,
-        "best_word_index": "int32",
-    }
-    floats = ("coverage", "best_human_coverage", "sigma", "sigma_human", "theta")
-    return table.astype(kinds | dict.fromkeys(floats, "float64"))
+    whole = dict.fromkeys(("triplet", "object", "best_word_index"), "int32") | {"seed": "int64"}
+    shares = dict.fromkeys(("coverage", "best_human_coverage", "sigma", "sigma_human", "theta"), "float64")
+    return table.astype({**whole, **shares, "human": bool})
 
 
 def regroup(objects: pd.DataFrame, *, sigma: float = SIGMA, sigma_human: float = SIGMA_HUMAN) -> pd.DataFrame:

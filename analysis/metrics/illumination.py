@@ -33,24 +33,15 @@ _CHANNELS = {"bradford": BRADFORD, "channels": np.linalg.inv(rgb2xyz(np.eye(3)).
 def white_of(illuminant: str) -> NDArray[np.float64]:
     """XYZ of a white surface in a picture taken under a light, ``(3,)``; D65 white is Y = 1.
 
-    Parameters
-    ----------
-    illuminant : str
-        A CIE illuminant (``A``, ``D50`` and others that scikit-image knows, or one of `FLUORESCENT`), in a picture as
-        bright as it can be without cutting off white; or the colour of a white surface in the picture, as ``#ffd2a0``.
+    `illuminant` is a CIE illuminant (``A``, ``D50`` and others that scikit-image knows, or one of `FLUORESCENT`), in a
+    picture as bright as it can be without cutting off white; or the colour of a white surface in the picture, as
+    ``#ffd2a0``, with some of each channel.
 
-    Raises
-    ------
-    ValueError
-        Not known; or a colour without one of the channels, from which nothing can be set right.
-
-    Examples
-    --------
     >>> white_of("#ffffff").round(3).tolist(), white_of("A").round(3).tolist()
     ([0.95, 1.0, 1.089], [0.595, 0.542, 0.193])
     """
     if illuminant.startswith("#"):
-        return _white_of_colour(illuminant)
+        return rgb2xyz(np.array(list(bytes.fromhex(illuminant[1:]))) / 255.0)
     if illuminant in FLUORESCENT:
         x, y = FLUORESCENT[illuminant]
         white = np.array([x, y, 1 - x - y]) / y
@@ -59,22 +50,12 @@ def white_of(illuminant: str) -> NDArray[np.float64]:
     return white / (_CHANNELS["channels"] @ white).max()
 
 
-def _white_of_colour(colour: str) -> NDArray[np.float64]:
-    try:
-        levels = list(bytes.fromhex(colour[1:]))
-    except ValueError:
-        levels = []
-    if len(levels) != 3 or not all(levels):
-        raise ValueError(f"expected a colour with some red, green and blue, as #ffd2a0, got {colour!r:.40}")
-    return rgb2xyz(np.array(levels) / 255.0)
-
-
 def estimated_white(image: ArrayLike, method: Estimate) -> NDArray[np.float64] | None:
     """XYZ of a white surface of the same luminance as D65's, in the light of a picture; None where it is black.
 
     From the Minkowski mean of the light of each channel, of order 1, 6, or infinity (the largest value).
     """
-    light = _linear(image).reshape(-1, 3)
+    light = np.maximum(rgb2xyz(unit_colours(image)) @ _CHANNELS["channels"].T, 0).reshape(-1, 3)
     order = ORDERS[method]
     means = light.max(0) if np.isinf(order) else (light**order).mean(0) ** (1 / order)
     if not (means > 0).all():
@@ -104,8 +85,3 @@ def adapted(
     responses = _CHANNELS[adaptation]
     scale = np.diag((responses @ target) / (responses @ source))
     return xyz2rgb(rgb2xyz(unit_colours(pixels)) @ (np.linalg.inv(responses) @ scale @ responses).T)
-
-
-def _linear(image: ArrayLike) -> NDArray[np.float64]:
-    """Light of each channel, from 0 to 1."""
-    return np.maximum(rgb2xyz(unit_colours(image)) @ _CHANNELS["channels"].T, 0)

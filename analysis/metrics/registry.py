@@ -10,8 +10,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
 from probes.errors import UserError
 
 if TYPE_CHECKING:
@@ -37,25 +35,19 @@ class Metric:
     ----------
     metric : str
         Its name, as in the column ``metric`` of every table.
-    version : str
-        Of its definition. Of which network the numbers of a run are its record says.
     needs : {"captures", "pictures", "objects", "features"}
         What of a run it is computed from.
     symbol : str
-        The paper's name for it.
+        The paper's name for it; ``latex`` the same in LaTeX, where it is no plain text.
     space, site : str
         Where ``tables/disparity`` and ``tables/gap`` hold the value that the paper's Table 5 shows (``step`` is -1);
         without a site it stands in no column of that table.
-    latex : str
-        The same in LaTeX, where it is no plain text.
     low, high : float
         The ends of its range.
     higher_is_nearer : bool
         False for a distance.
-    digits : int
-        Decimal places shown.
-    unit : str
-        ``"%"`` or nothing.
+    digits, unit : int, str
+        Decimal places shown, and ``"%"`` or nothing.
     key : str
         Its name in ``measure.primary`` and in the column ``measure`` of tables; by default `metric`.
     about : str
@@ -64,20 +56,19 @@ class Metric:
         What is compared, to be followed by "<indicator> prompts".
     function : str
         Of a metric of pictures: the function of `analysis.metrics.pixels` that gives its score of two.
-    formula : str
-        Of two values a and b, or two images; as the page of metrics shows it.
-    source : str
-        Where it is defined.
+    formula, source : str
+        Of two values a and b, or two images, as the page of metrics shows it; and where it is defined.
     least_delta : float
         δ at least, the smallest gap that matters, where a run states none: of measures of images 2 % of the way from
         unrelated to the same, which nobody would act on however alike the two sides are; of text embeddings, which no
         noise moves and which lie within a few hundredths of each other where one word differs, 0.2 %.
     optional : bool
         Whether a run holds it only where ``measure.pictures`` of its configuration asks for it; no headline metric.
+    version : str
+        Of its definition, by default its name and 1. Of which network the numbers of a run are its record says.
     """
 
     metric: str
-    version: str
     needs: Literal["captures", "pictures", "objects", "features"]
     symbol: str
     space: str = "image"
@@ -93,12 +84,14 @@ class Metric:
     noun: str = "images generated from"
     function: str = ""
     formula: str = ""
-    source: str = ""
+    source: str = _WU
     least_delta: float = 0.02
     optional: bool = False
+    version: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", self.key or self.metric)
+        object.__setattr__(self, "version", self.version or f"{self.metric}/1")
 
     @property
     def place(self) -> tuple[str, str, str]:
@@ -106,13 +99,9 @@ class Metric:
         return self.space, self.site, self.metric
 
     def rows_of(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of a table that hold it: those of its `place`, and of `NO_STEP` where there are steps."""
-        place = {"space": self.space, "site": self.site, "metric": self.metric}
-        place |= {"step": NO_STEP} if "step" in table else {}
-        chosen = np.full(len(table), True)
-        for name, value in place.items():
-            chosen &= (table[name] == value).to_numpy(bool)
-        return table[chosen]
+        """Rows of a table that hold it: those of its `place`, and of `NO_STEP` where there are steps."""
+        chosen = (table[["space", "site", "metric"]] == self.place).all(axis=1)
+        return table[chosen & (table["step"] == NO_STEP)] if "step" in table else table[chosen]
 
     @property
     def sign(self) -> float:
@@ -143,7 +132,6 @@ class Metric:
 def _of_text(readout: str) -> Metric:
     return Metric(
         metric=f"cosine_{readout}",
-        version=f"cosine_{readout}/1",
         needs="captures",
         symbol="t",
         space="prompt",
@@ -161,16 +149,39 @@ def _of_text(readout: str) -> Metric:
 
 
 def _of_features(name: str, symbol: str, what: str, site: str = "image") -> Metric:
-    return Metric(
-        name, f"{name}/1", "features", symbol, site=site, formula=f"{_COSINE} of {what}", source=_WU
-    )
+    return Metric(name, "features", symbol, site=site, formula=f"{_COSINE} of {what}")
 
 
+_SSIM = Metric(
+    metric="ssim",
+    needs="pictures",
+    symbol="SSIM",
+    about="Structural similarity of the grey images, as scikit-image defines it (window 7, data range 255);"
+    " 1 means the same.",
+    function="ssim_score",
+    formula="mean of SSIM over the pixels whose window of 7 × 7 lies inside the grey images",
+    source="Wang et al. 2004; Wu et al. 2025, section 4.1.3",
+)
+_DIFF_PIX = Metric(
+    metric="diff_pix",
+    needs="pictures",
+    symbol="Diff. Pix.",
+    low=0.0,
+    high=100.0,
+    higher_is_nearer=False,
+    digits=2,
+    unit="%",
+    least_delta=2.0,
+    about="Percent of the image inside the outer contours (over 40 px) of where 1 − SSIM exceeds Otsu’s threshold,"
+    " which is set for each pair anew.",
+    function="diff_pix_score",
+    formula="100 · area / image, of the filled outer contours (over 40 px) of 1 − SSIM above Otsu’s threshold",
+)
+_VARIANT = {"key": "", "version": "", "about": "", "optional": True}
 _ROWS = (
     *map(_of_text, READOUTS),
     Metric(
         metric="cosine",
-        version="cosine/1",
         needs="captures",
         symbol="z₀",
         space="denoising",
@@ -182,59 +193,24 @@ _ROWS = (
         about="The last latent, before division by the VAE’s scaling factor; cosine similarity, flattened (Eq. 2).",
         noun="final latents generated from",
     ),
-    Metric(
-        metric="ssim",
-        version="ssim/1",
-        needs="pictures",
-        symbol="SSIM",
-        about="Structural similarity of the grey images, as scikit-image defines it (window 7, data range 255);"
-        " 1 means the same.",
-        function="ssim_score",
-        formula="mean of SSIM over the pixels whose window of 7 × 7 lies inside the grey images",
-        source="Wang et al. 2004; Wu et al. 2025, section 4.1.3",
-    ),
-    Metric(
-        metric="diff_pix",
-        version="diff_pix/1",
-        needs="pictures",
-        symbol="Diff. Pix.",
-        low=0.0,
-        high=100.0,
-        higher_is_nearer=False,
-        digits=2,
-        unit="%",
-        least_delta=2.0,
-        about="Percent of the image inside the outer contours (over 40 px) of where 1 − SSIM exceeds Otsu’s threshold,"
-        " which is set for each pair anew.",
-        function="diff_pix_score",
-        formula="100 · area / image, of the filled outer contours (over 40 px) of 1 − SSIM above Otsu’s threshold",
-        source=_WU,
-    ),
-    Metric(
+    _SSIM,
+    _DIFF_PIX,
+    replace(
+        _SSIM,
         metric="ssim_full",
-        version="ssim_full/1",
-        needs="pictures",
         symbol="SSIM, all pixels",
         function="ssim_full_score",
         formula="mean of SSIM over all pixels; at the border the window sees the image mirrored",
         source=_WU,
-        optional=True,
+        **_VARIANT,
     ),
-    Metric(
+    replace(
+        _DIFF_PIX,
         metric="diff_pix_scaled",
-        version="diff_pix_scaled/1",
-        needs="pictures",
         symbol="Diff. Pix., scaled",
-        low=0.0,
-        high=100.0,
-        higher_is_nearer=False,
-        digits=2,
-        unit="%",
-        least_delta=2.0,
         function="diff_pix_scaled_score",
         formula="as `diff_pix`, with contours over 40 px of an image of 512 × 512, in proportion for other sizes",
-        source=_WU,
-        optional=True,
+        **_VARIANT,
     ),
     _of_features("resnet50", "ResNet", "the mean of ResNet-50’s last feature map"),
     _of_features("resnet50_logits", "ResNet logits", "ResNet-50’s 1000 outputs", site=""),
@@ -247,7 +223,6 @@ _ROWS = (
     ),
     Metric(
         metric="cooccurrence",
-        version="cooccurrence/1",
         needs="objects",
         symbol="sₒ",
         site="",
@@ -261,13 +236,7 @@ METRICS: Mapping[str, Metric] = {row.metric: row for row in _ROWS}
 
 
 def definition(metric: str) -> Metric:
-    """Return the row of a metric that runs hold.
-
-    Raises
-    ------
-    ValueError
-        If no metric of that name is defined.
-    """
+    """Row of a metric that runs hold; a `ValueError` where no metric of that name is defined."""
     if metric not in METRICS:
         raise ValueError(f"metric: expected one of {', '.join(METRICS)}, got {metric!r}")
     return METRICS[metric]

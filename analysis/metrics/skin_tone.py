@@ -8,7 +8,7 @@ can be shown. A tone is the nearest of ten printed colours, and nothing more is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -22,7 +22,6 @@ MONK = (
     *("#a07e56", "#825c43", "#604134", "#3a312a", "#292420"),
 )
 Mean = Literal["lab", "linear"]
-Rule = Literal["ita", "ciede2000", "dalleval2023"]
 NO_PIXELS = "no pixels of skin"
 NO_ANGLE = "no typology angle"  # how the reason begins of a colour that has none and other rules read
 GREY = "grey"  # how the reason begins of a picture or a region that has no colour, and no tone by any rule
@@ -141,30 +140,22 @@ def _nearest(distances: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def dalleval2023_angle(pixels: ArrayLike) -> float:
-    """Angle that the code published with DALL-Eval reads from pixels, in degrees; NaN where it reads none.
+    """Angle that the code published with DALL-Eval reads from pixels ``(n, 3)``, in degrees; NaN where it reads none.
 
     The code gives the blue, green and red channels to OpenCV's conversion as red, green and blue, and takes the 8-bit
     L* (255 for 100) and b* (with 128 added to it) that come back as they are: ``arctan((L - 50) / b)``, averaged over
     the pixels; those that are black are left out. It was written for NumPy 1, whose integers of a pixel grow; NumPy 2
-    keeps 8 bits, in which 36 - 50 is 242.
+    keeps 8 bits, in which 36 - 50 is 242. Floats are rounded to 8 bits.
 
-    Parameters
-    ----------
-    pixels : array_like
-        ``(n, 3)``, as `lab_colours` takes them; floats are rounded to 8 bits.
-
-    Examples
-    --------
     >>> round(dalleval2023_angle(monk_colours()[:1]), 2)
     56.81
     """
     import cv2  # when colours are read: reading tables does without
 
     levels = np.clip(np.rint(unit_colours(pixels) * 255), 0, 255).astype(np.uint8)
-    swapped = np.ascontiguousarray(levels[None, :, ::-1])
-    if not levels.size:
+    if not levels.any():
         return float("nan")
-    values = cv2.cvtColor(swapped, cv2.COLOR_RGB2LAB)[0].astype(np.int64)
+    values = cv2.cvtColor(np.ascontiguousarray(levels[None, :, ::-1]), cv2.COLOR_RGB2LAB)[0].astype(np.int64)
     values = values[(values != (0, 128, 128)).any(-1)]
     if not len(values):
         return float("nan")
@@ -193,35 +184,21 @@ def read_skin(pixels: ArrayLike, mean: Mean = "lab") -> MeasuredTone:
     >>> grey.tone_ciede2000 is None, grey.reason
     (True, 'grey: a* and b* are 0')
     """
-    values = np.asarray(pixels).reshape(-1, 3) if np.size(pixels) == 0 else np.asarray(pixels)
+    values = np.asarray(pixels).reshape(-1, 3)
     lab = mean_colour(values, mean)
     angle = typology_angle(lab)
-    without = MeasuredTone(
-        len(values),
-        (float(lab[0]), float(lab[1]), float(lab[2])),
-        float(angle),
-        None,
-        None,
-        None,
-        _why_not(lab),
-    )
-    if np.hypot(lab[1], lab[2]) <= _GREY:
-        return without
-    return replace(
-        without,
-        tone=_whole(nearest_by_angle(angle)),
-        tone_ciede2000=_whole(nearest_by_difference(lab)),
-        tone_dalleval2023=_whole(nearest_by_angle(dalleval2023_angle(values))),
-    )
-
-
-def _whole(tone: NDArray[np.float64]) -> int | None:
-    return None if np.isnan(tone) else int(tone)
-
-
-def _why_not(lab: NDArray[np.float64]) -> str:
+    tones, reason = [np.nan] * 3, ""
     if np.isnan(lab).any():
-        return NO_PIXELS
-    if np.hypot(lab[1], lab[2]) <= _GREY:
-        return f"{GREY}: a* and b* are 0"
-    return "" if lab[2] > _GREY else f"{NO_ANGLE}: b* is {lab[2]:.1f}, not above 0"
+        reason = NO_PIXELS
+    elif np.hypot(lab[1], lab[2]) <= _GREY:
+        reason = f"{GREY}: a* and b* are 0"
+    else:
+        rules = (
+            nearest_by_angle(angle),
+            nearest_by_difference(lab),
+            nearest_by_angle(dalleval2023_angle(values)),
+        )
+        tones = [float(tone) for tone in rules]
+        reason = "" if lab[2] > _GREY else f"{NO_ANGLE}: b* is {lab[2]:.1f}, not above 0"
+    first, second, third = (None if np.isnan(tone) else int(tone) for tone in tones)
+    return MeasuredTone(len(values), tuple(lab.tolist()), float(angle), first, second, third, reason)

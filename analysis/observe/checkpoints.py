@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import yaml
 
 from probes.errors import UserError, parse_json
 from probes.models import pretrained
-from probes.models.pretrained import from_auto_class, quiet, read_tensors, readable
+from probes.models.pretrained import quiet, read_tensors, readable
 from probes.paths import expand_model, require_regular
 from probes.toyworld import WEIGHTS
 
@@ -23,12 +25,20 @@ _SPELLING = "check the spelling, connect to the network once so that it is cache
 OWN = {"observe.detector": "grounding-dino", "observe.segmenter": "sam", "observe.ram": "ram"}
 
 
-def find(name: str, field: str, *, fetch: bool = True, revision: str | None = None) -> Path | None:
+def find(
+    name: str,
+    field: str,
+    *,
+    fetch: bool = True,
+    revision: str | None = None,
+    is_whole: Callable[[Path], object] = lambda path: weight_files(path),
+) -> Path | None:
     """Find a checkpoint or a folder; None where it is on the hub alone and not to be fetched.
 
     `name` is a path; the name of a file in torch's folder of checkpoints (``~/.cache/torch/hub/checkpoints``); a file
-    or a whole model of the Hugging Face hub (``owner/name/file.pth``, ``owner/name``); or ``toyworld``: the small one
-    that comes with the package. `field` is the one of the configuration that gave it, for the error.
+    or a whole model of the Hugging Face hub (``owner/name/file.pth``, ``owner/name``), of which what is in its cache
+    is taken if it `is_whole`; or ``toyworld``: the small one that comes with the package. `field` is the one of the
+    configuration that gave it, for the error.
     """
     if name == TOYWORLD and field in OWN:
         return WEIGHTS / OWN[field] / "model.safetensors"
@@ -36,26 +46,23 @@ def find(name: str, field: str, *, fetch: bool = True, revision: str | None = No
     if path.exists():
         return path
     if "/" not in name:
-        from torch.hub import get_dir
-
-        cached = Path(get_dir()) / "checkpoints" / name
-        if cached.exists():
-            return cached
+        file = _torch_folder() / name
+        if file.exists():
+            return file
         raise UserError(
-            f"{field}: {name}: no such file, and none of that name in {cached.parent}: {remedy(name)}"
+            f"{field}: {name}: no such file, and none of that name in {file.parent}: {remedy(name)}"
         )
     match = re.fullmatch(r"([\w.-]+/[\w.-]+)(?:/([\w./-]+))?", name)
     if not match:
         raise UserError(f"{field}: {name}: no such file: check the path")
+    with suppress(OSError, ValueError):  # those that the hub's library raises where its cache has none
+        path = _from_hub(*match.groups(), revision, local_files_only=True)
+        if path.is_file() or is_whole(path):
+            return path
     if not fetch:
         return None
-    from huggingface_hub import hf_hub_download, snapshot_download
-
     try:
-        if match[2]:
-            return Path(hf_hub_download(match[1], match[2], revision=revision))
-        wanted = ["*.json", "*.txt", "*.safetensors"]
-        return Path(snapshot_download(match[1], revision=revision, allow_patterns=wanted))
+        return _from_hub(*match.groups(), revision)
     except Exception as error:  # the hub raises errors of many libraries; all mean that it gave nothing
         first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
         raise UserError(
@@ -64,8 +71,29 @@ def find(name: str, field: str, *, fetch: bool = True, revision: str | None = No
         ) from error
 
 
+def _from_hub(identifier: str, file: str | None, revision: str | None, **options: Any) -> Path:
+    """A file of a model of the hub, or a folder of the whole."""
+    from huggingface_hub import hf_hub_download, snapshot_download
+
+    if file:
+        return Path(hf_hub_download(identifier, file, revision=revision, **options))
+    patterns = ["*.json", "*.txt", "*.safetensors"]
+    return Path(snapshot_download(identifier, revision=revision, allow_patterns=patterns, **options))
+
+
+def _torch_folder() -> Path:
+    from torch.hub import get_dir
+
+    return Path(get_dir()) / "checkpoints"
+
+
 def sha256(path: Path) -> str:
-    """SHA-256 of a file in hexadecimal."""
+    """SHA-256 of a file in hexadecimal; remembered while the file stays as it is."""
+    return _sha256(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _sha256(path: Path, changed: int) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -80,11 +108,6 @@ def weight_files(path: Path) -> list[Path]:
     return [path] if path.is_file() else sorted(path.glob("*.safetensors"))
 
 
-def parameters(files: Iterable[Path]) -> int:
-    """Number of parameters in files of weights, about: in float32, as they are loaded."""
-    return sum(file.stat().st_size for file in files) // 4
-
-
 def read_json(path: Path, field: str) -> dict[str, Any]:
     """Read a description that stands beside a checkpoint."""
     try:
@@ -94,6 +117,21 @@ def read_json(path: Path, field: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise UserError(f"{field}: {path}: expected a description `{{...}}`, got {data!r:.60}: mend it")
     return data
+
+
+def require_kind(path: Path, kinds: Sequence[str], field: str) -> dict[str, Any]:
+    """Return the ``config.json`` in a folder of transformers, of a model of one of some kinds."""
+    if path.is_file():
+        raise UserError(
+            f"{field}: {path}: expected a folder or hub id of transformers, got a file: name its folder"
+        )
+    stated = read_json(path / "config.json", field)
+    if stated.get("model_type") not in kinds:
+        raise UserError(
+            f"{field}: {path}: expected a folder or hub id of {' or '.join(kinds)}, got"
+            f" {stated.get('model_type')!r:.60}: choose another"
+        )
+    return stated
 
 
 def settings_beside(path: Path, known: Collection[str], field: str, what: str) -> dict[str, Any]:
@@ -112,7 +150,7 @@ def read_weights(path: Path, field: str) -> dict[str, Any]:
     A checkpoint that keeps its weights under ``model`` gives those; a leading ``module.`` is taken off the names.
     """
     with readable(f"{field}: {path}", "a checkpoint of tensors"):
-        data = read_tensors(path, mmap=_zipped(path))
+        data = read_tensors(path, mmap=is_zipfile(path))  # which torch can map into memory
     data = data.get("model", data) if isinstance(data, dict) else data
     if not named_tensors(data):
         raise UserError(
@@ -129,12 +167,6 @@ def named_tensors(data: Any) -> bool:
         isinstance(name, str) and isinstance(value, torch.Tensor) and value.layout == torch.strided
         for name, value in data.items()
     )
-
-
-def _zipped(path: Path) -> bool:
-    """Return whether torch can map the file into memory: its format since 1.6 is a zip file."""
-    with open(path, "rb") as file:
-        return file.read(2) == b"PK"
 
 
 def fit(
@@ -158,25 +190,26 @@ def check_fit(
     wanted = model.state_dict()
     # heads that layers share stand under several names, of which safetensors keeps one
     shared = {wanted[name].data_ptr() for name in wanted if name in weights} - {0}  # 0: on no memory
-    missing = [
-        name
-        for name, value in wanted.items()
-        # counts of batches, of training: old files have none
-        if name not in weights and value.data_ptr() not in shared and not name.endswith("num_batches_tracked")
-    ]
-    unknown = [name for name in weights if name not in wanted and name not in spare]
-    other = [name for name in wanted if name in weights and wanted[name].shape != weights[name].shape]
-    faults = []
-    if missing:
-        faults.append(f"{len(missing)} missing ({missing[0]})")
-    if other:
-        shapes = f"{tuple(weights[other[0]].shape)} for {tuple(wanted[other[0]].shape)}"
-        faults.append(f"{len(other)} of another shape ({other[0]}: {shapes})")
-    if unknown:
-        faults.append(f"{len(unknown)} unknown ({unknown[0]})")
-    if faults:
+    faults = {
+        "missing": [
+            name
+            for name, value in wanted.items()
+            # counts of batches, of training: old files have none
+            if name not in weights
+            and value.data_ptr() not in shared
+            and not name.endswith("num_batches_tracked")
+        ],
+        "of another shape": [
+            f"{name}: {tuple(weights[name].shape)} for {tuple(value.shape)}"
+            for name, value in wanted.items()
+            if name in weights and value.shape != weights[name].shape
+        ],
+        "unknown": [name for name in weights if name not in wanted and name not in spare],
+    }
+    got = ", ".join(f"{len(names)} {fault} ({names[0]})" for fault, names in faults.items() if names)
+    if got:
         raise UserError(
-            f"{field}: {path}: expected the weights of {what}, got {', '.join(faults)}: choose the checkpoint that"
+            f"{field}: {path}: expected the weights of {what}, got {got}: choose the checkpoint that"
             " belongs to it, or describe it in a JSON file of its name beside it"
         )
 
@@ -196,7 +229,7 @@ def size(name: str) -> str:
 
 
 def command(name: str) -> str:
-    """Return the command that puts a known checkpoint where `find` looks.
+    """The command that puts a known checkpoint where `find` looks.
 
     >>> command("bert-base-uncased")
     'hf download bert-base-uncased config.json tokenizer_config.json tokenizer.json vocab.txt'
@@ -206,19 +239,15 @@ def command(name: str) -> str:
     entry = known()[name]
     if "url" in entry:
         return f"curl -L --create-dirs --output-dir ~/.cache/torch/hub/checkpoints -O {entry['url']}"
-    patterns = entry["files"]
-    if any("*" in pattern for pattern in patterns):
-        return f"hf download {name} " + " ".join(f'--include "{pattern}"' for pattern in patterns)
-    return f"hf download {name} {' '.join(patterns)}"
+    files = [f'--include "{pattern}"' if "*" in pattern else pattern for pattern in entry["files"]]
+    return f"hf download {name} {' '.join(files)}"
 
 
 def present(name: str) -> bool:
     """Return whether a checkpoint that is known is on this machine, where `find` looks."""
     entry = known()[name]
     if "url" in entry:
-        from torch.hub import get_dir
-
-        return (Path(get_dir()) / "checkpoints" / name).exists()
+        return (_torch_folder() / name).exists()
     from huggingface_hub import try_to_load_from_cache
 
     first = next((file for file in entry["files"] if "*" not in file), "config.json")
@@ -226,20 +255,8 @@ def present(name: str) -> bool:
 
 
 def remedy(name: str) -> str:
-    """Return the remedy for a missing checkpoint: its size and the command that fetches it, or to check the path."""
-    if name not in known():
-        return "check the path"
-    return f"{size(name)}; run: {command(name)}"
-
-
-def described(path: Path, kind: str, field: str, *, tokenizer: bool = True) -> tuple[Any, Any]:
-    """Return the tokenizer and the configuration that are in a folder."""
-    with readable(f"{field}: {path}", "a model of transformers", "mend it"), quiet():
-        config = from_auto_class("Config", path)
-        tokens = from_auto_class("Tokenizer", path) if tokenizer else None
-    if config.model_type != kind:
-        raise UserError(f"{field}: {path}: expected a {kind}, got a {config.model_type}: choose another")
-    return tokens, config
+    """The remedy for a missing checkpoint: its size and the command that fetches it, or to check the path."""
+    return f"{size(name)}; run: {command(name)}" if name in known() else "check the path"
 
 
 def from_folder(cls: Any, path: Path, field: str, dtype: Any = None) -> Any:
@@ -258,21 +275,3 @@ def from_folder(cls: Any, path: Path, field: str, dtype: Any = None) -> Any:
                 " choose the folder that holds them"
             )
     return model
-
-
-def sides(path: Path, field: str) -> tuple[int, int]:
-    """Return the pixels to which a detector resizes images: the shorter side, and at most the longer."""
-    file = path / "preprocessor_config.json"
-    size = read_json(file, field).get("size", {}) if file.exists() else {}
-    with readable(f"{field}: {file}", "`size` with sides in pixels", "mend it"):
-        return int(size.get("shortest_edge", 800)), int(size.get("longest_edge", 1333))
-
-
-def require_values(config: Any, values: dict[str, Any], path: Path, field: str) -> None:
-    """Refuse a configuration that asks for what the class that is built for runs does not vary."""
-    for name, value in values.items():
-        if getattr(config, name) != value:
-            raise UserError(
-                f"{field}: {path}: config.json: `{name}`: expected {value!r}, the only one that is supported, got"
-                f" {getattr(config, name)!r}: choose another model"
-            )

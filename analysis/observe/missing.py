@@ -25,7 +25,6 @@ def absent(config: Config) -> list[str]:
     from analysis.observe.text_generation import located
 
     settings, questions = config.observe, config.observe.questions
-    blip2, noun_reader = questions.blip2 or BLIP2_WEIGHTS, config.measure.nouns
     needed: list[tuple[str | None, Callable[[str], object]]] = []
     if settings.objects:
         for kind in ("detector", "segmenter", *(["ram"] if "ram" in (settings.tags or []) else [])):
@@ -34,11 +33,17 @@ def absent(config: Config) -> list[str]:
             needed.append((settings.text_encoder, text_encoder))
     if is_questioned("blip2", config):
         field, commit = "observe.questions.blip2", questions.revision
-        needed.append((blip2, partial(located, field=field, revision=commit, fetch=False)))
-    reasons = [_sized(name) for name, look in needed if name and _fails(look, name)]
-    if _fails(partial(nouns, backend=noun_reader), "a dog"):
-        reasons.append(f"what measure.nouns: {noun_reader} needs")
-    return reasons
+        needed.append(
+            (questions.blip2 or BLIP2_WEIGHTS, partial(located, field=field, revision=commit, fetch=False))
+        )
+    missing = [
+        f"{name} ({size(name)})" if size(name) else name
+        for name, look in needed
+        if name and _fails(look, name)
+    ]
+    if _fails(partial(nouns, backend=config.measure.nouns), "a dog"):
+        missing.append(f"what measure.nouns: {config.measure.nouns} needs")
+    return missing
 
 
 def _fails(look: Callable[[str], object], name: str) -> bool:
@@ -47,10 +52,6 @@ def _fails(look: Callable[[str], object], name: str) -> bool:
     except UserError:
         return True
     return False
-
-
-def _sized(name: str) -> str:
-    return f"{name} ({size(name)})" if size(name) else name
 
 
 def require_primary_feature(

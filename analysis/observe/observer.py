@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -44,10 +45,10 @@ class StoredImage:
 class Observer(ABC):
     """Observer of a run's images; `str` gives in one line what it finds, and with what.
 
-    It can be pickled, without the models that it has loaded, so that several processes may look.
-
     Attributes
     ----------
+    config : Config
+        The run's configuration.
     name : str
         For messages and progress bars.
     schemas : mapping of str to pyarrow.Schema
@@ -57,22 +58,43 @@ class Observer(ABC):
         Images that are observed in one batch; one that alters what is seen is among the `fields`.
     whole_triplets : bool
         Whether all images of a triplet and seed are to be observed in one batch; there may then be more than `batch`.
-    device_type : str
-        The kind of torch device: cpu, cuda, mps.
-    parameters : int
-        Parameters of its models, about; small models are given one thread.
+    files : sequence of Path
+        The weights of its models; those that have few parameters are given one thread.
+    libraries : sequence of str
+        Packages of its models, whose versions are recorded.
     resolved : mapping
         Section ``observe`` of the configuration with what was left open as it is used; nothing where another machine
         may hold the weights in another place.
     """
 
+    config: Config
     name: str
     schemas: Mapping[str, pa.Schema]
     batch: int
     whole_triplets: bool = False
-    device_type: str = "cpu"
-    parameters: int = 0
+    files: Sequence[Path] = ()
+    libraries: Sequence[str] = ()
     resolved: Mapping[str, Any] = MappingProxyType({})
+
+    @cached_property
+    def device(self) -> torch.device:
+        """The torch device."""
+        return pick_device(self.config.observe.device, "observe.device", prefer=self.config.generate.device)
+
+    @property
+    def device_type(self) -> str:
+        """The kind of torch device: cpu, cuda, mps."""
+        return self.device.type
+
+    @property
+    def parameters(self) -> int:
+        """Parameters of its models, about: as if all were float32."""
+        return sum(file.stat().st_size for file in self.files) // 4
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages of its models."""
+        return {name: metadata.version(name) for name in ("triptych", *self.libraries)}
 
     @abstractmethod
     def fields(self) -> dict[str, Any]:
@@ -91,57 +113,51 @@ class Observer(ABC):
         """Return what ``run.json`` keeps of it, by its key there, once all images are observed."""
 
 
-@dataclass
-class ImageObserver(Observer):
-    """Observer that stores one kind of parts, of each image by itself, by a model on a torch device.
+class ImageModel:
+    """What an `ImageObserver` looks with: by no network unless a class says otherwise; `str` names it."""
 
-    ``model`` has ``libraries`` (packages whose versions are recorded), ``parameters``, ``identity()`` (all that alters
-    what it sees) and ``load(device)``.
+    libraries: Sequence[str] = ()
+    files: Sequence[Path] = ()
+
+    def identity(self) -> Mapping[str, Any]:
+        """All that alters what it sees but its batch: weights, settings, versions."""
+        raise NotImplementedError
+
+    def load(self, device: Any) -> None:
+        """Load its networks onto a torch device."""
+
+
+class ImageObserver(Observer):
+    """Observer that stores one kind of parts (`name`), of each image by itself, by a model on a torch device.
+
+    ``batch_field`` of the configuration says the batch, where that alters what is seen.
     """
 
-    config: Config
-    model: Any
-
-    kind: ClassVar[str]  # the folder of its parts
     schema: ClassVar[pa.Schema]
-    batch_field: ClassVar[str] = (
-        ""  # the one of the configuration that says its batch, where that alters what is seen
-    )
+    batch_field: ClassVar[str] = ""
 
-    @property
-    def name(self) -> str:
-        """The folder of its parts."""
-        return self.kind
+    def __init__(self, config: Config, model: Any, name: str, batch: int):
+        self.config, self.model, self.name, self.batch = config, model, name, batch
 
     @property
     def schemas(self) -> Mapping[str, pa.Schema]:
         """The columns of its parts."""
-        return {self.kind: self.schema}
-
-    @cached_property
-    def device(self) -> torch.device:
-        """The torch device."""
-        return pick_device(self.config.observe.device, "observe.device", prefer=self.config.generate.device)
+        return {self.name: self.schema}
 
     @property
-    def device_type(self) -> str:
-        """The kind of torch device."""
-        return self.device.type
+    def files(self) -> Sequence[Path]:
+        """The weights of its model."""
+        return self.model.files
 
     @property
-    def parameters(self) -> int:
-        """Parameters of its model, about."""
-        return self.model.parameters
-
-    @property
-    def versions(self) -> dict[str, str]:
-        """Versions of the packages of its model."""
-        return {name: metadata.version(name) for name in ("triptych", *self.model.libraries)}
+    def libraries(self) -> Sequence[str]:
+        """Packages of its model."""
+        return self.model.libraries
 
     def fields(self) -> dict[str, Any]:
         """The model's identity, batch and device."""
         return {
-            **{f"{self.kind}.{name}": value for name, value in self.model.identity().items()},
+            **{f"{self.name}.{name}": value for name, value in self.model.identity().items()},
             **({self.batch_field: self.batch} if self.batch_field else {}),
             "observe.device": self.device_type,
         }
@@ -160,12 +176,12 @@ class ImageObserver(Observer):
 
     def observe(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
         """Rows of the images in order: what is seen, or why nothing is."""
-        there = [index for index, image in enumerate(images) if image.pixels is not None]
-        seen = dict(zip(there, self.read([images[index] for index in there]) if there else (), strict=True))
+        readable = [image for image in images if image.pixels is not None]
+        results = iter(self.read(readable) if readable else ())
         return {
-            self.kind: [
+            self.name: [
                 {**image.key, **row}
-                for index, image in enumerate(images)
-                for row in self.rows(image, seen.get(index))
+                for image in images
+                for row in self.rows(image, None if image.pixels is None else next(results))
             ]
         }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
@@ -27,7 +27,7 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import loop, workers
 from probes.execution.loop import Part, RowsByKind, RowsOfKind, StageCall
-from probes.execution.processes import Helpers, Tick, Work
+from probes.execution.processes import Helpers, Tick
 from probes.models.weights import deterministic
 from probes.runs import parts
 from probes.runs.images import UNREADABLE, fault_reason, read_image
@@ -49,50 +49,55 @@ class RowRange:
 
 
 @dataclass(frozen=True)
-class Looking:
-    """Shows images to an observer (:class:`probes.execution.processes.Work`)."""
+class Observation:
+    """Shows images to an observer (:class:`probes.execution.processes.Work`).
 
+    Another process makes the observer anew: another machine may have another device, and its models elsewhere.
+    """
+
+    config: Config
     observer: Observer
-    threads: int
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _observation_on_this_machine, (self.config, [*self.observer.schemas])
 
     @property
     def device(self) -> str:
-        """The kind of device that it looks on."""
+        """The kind of device that the observer is on."""
         return self.observer.device_type
+
+    @cached_property
+    def threads(self) -> int:
+        """Threads of torch."""
+        return workers.thread_count(self.observer.parameters, self.device)
+
+    def facts(self) -> tuple[dict[str, Any], int, int, dict[str, Any]]:
+        """Fields, batch, threads and what was resolved, as they are on this machine."""
+        observer = self.observer
+        return observer.fields(), observer.batch, self.threads, dict(observer.resolved)
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[RowRange, Tick], RowsByKind]]:
         """Load the observer; gives the function that shows it some rows of a file."""
         with deterministic(self.threads):
             self.observer.load()
-            yield partial(_shown, self.observer, lru_cache(maxsize=1)(_Stored.of))
-
-
-@dataclass(frozen=True)
-class LookingElsewhere:
-    """Shows images to an observer on another machine, which may have another device and its models elsewhere."""
-
-    config: Config
-    kinds: Sequence[str]  # of the parts of the observer
-    threads: int
-
-    @cached_property
-    def _here(self) -> Looking:
-        return Looking(_observer_of(self.config, self.kinds), self.threads)
-
-    @property
-    def device(self) -> str:
-        """The kind of device that it looks on."""
-        return self._here.device
-
-    def opened(self) -> AbstractContextManager[Callable[[RowRange, Tick], RowsByKind]]:
-        """Load the observer; gives the function that shows it some rows."""
-        return self._here.opened()
+            yield partial(_observe_rows, self.observer, lru_cache(maxsize=1)(_Stored.of))
 
     def carried(self, pieces: Sequence[RowRange]) -> list[RowRange]:
         """Pieces of a part with the images in them, for a machine that may not see the file."""
         stored = _Stored.of(pieces[0].file)
         return [replace(piece, stored=stored) for piece in pieces]
+
+
+def _observation_on_this_machine(config: Config, kinds: Sequence[str]) -> Observation:
+    chosen, missing = observers(config)
+    for observer in chosen:
+        if list(observer.schemas) == list(kinds):
+            return Observation(config, observer)
+    raise UserError(
+        f"observe {kinds[0]}: expected it to look on all machines of the cluster, found that it cannot:"
+        f" {missing.get(kinds[0], 'it is not asked for')}"
+    )
 
 
 def observe(
@@ -107,9 +112,10 @@ def observe(
     chosen, missing = observers(run.config)
     with nullcontext(helpers) if helpers else Helpers() as helpers:
         command = StageCall(progress=progress, helpers=helpers, cluster=cluster)
+        config = run.config  # in which a first observer settles what the file leaves open
         for observer in chosen:
-            note_kinds(run, observer)
-            _observe(run, observer, command)
+            _record_kinds(run, observer)
+            _observe(run, Observation(config, observer), command)
     if places(run.config):
         from analysis.observe.features.texts import embed_texts
 
@@ -119,97 +125,53 @@ def observe(
     return "" if chosen else "; ".join(why_not(missing))
 
 
-def note_kinds(run: Run, observer: Observer) -> None:
+def _record_kinds(run: Run, observer: Observer) -> None:
     """Record, before the first part of an observer is written, which kinds the run is to have."""
     if isinstance(count := run.meta.get("parts"), int):
-        noted = run.updated_part_counts(observer.schemas, count)
-        if noted != run.meta.get(KINDS):
-            run.write_meta(**{KINDS: noted})
+        kinds = run.updated_part_counts(observer.schemas, count)
+        if kinds != run.meta.get(KINDS):
+            run.write_meta(**{KINDS: kinds})
 
 
-def _observe(run: Run, observer: Observer, command: StageCall) -> None:
+def _observe(run: Run, work: Observation, command: StageCall) -> None:
     """Let one observer look."""
+    observer = work.observer
     # what is stored hangs on the device that looks, and this machine may have another than a worker of the cluster
-    facts = (
-        command.run_function(_facts_of, run.config, list(observer.schemas))
-        if command.cluster
-        else ObserverFacts.of(observer)
-    )
-    all_parts = [part_of(run, observer, file, facts) for file in run.parts("samples")]
+    fields, batch, threads, resolved = command.run_function(Observation.facts, work)
+    all_parts = [_part(run, observer, file, fields, batch) for file in run.parts("samples")]
     todo, damaged = loop.unfinished_parts(all_parts, refused)
     loop.report_damaged(run, damaged)
-    looking: Work = Looking(observer, facts.threads)
-    if command.cluster:
-        looking = LookingElsewhere(run.config, list(observer.schemas), facts.threads)
-    count = command.count_workers(run.config, todo, looking)
-    loop.make_parts(run, f"observe {observer.name}", all_parts, todo, looking, command, count)
-    note(run, facts.resolved, observer.record(run), facts.threads, count)
-
-
-@dataclass(frozen=True)
-class ObserverFacts:
-    """An observer as it is on the machine that looks."""
-
-    fields: dict[str, Any]
-    batch: int
-    threads: int  # of torch
-    resolved: dict[str, Any]
-
-    @classmethod
-    def of(cls, observer: Observer) -> ObserverFacts:
-        """Return what hangs on this machine."""
-        threads = workers.thread_count(observer.parameters, observer.device_type)
-        return cls(observer.fields(), observer.batch, threads, dict(observer.resolved))
-
-
-def _facts_of(config: Config, kinds: Sequence[str]) -> ObserverFacts:
-    return ObserverFacts.of(_observer_of(config, kinds))
-
-
-def _observer_of(config: Config, kinds: Sequence[str]) -> Observer:
-    """The observer of some kinds of parts, on a machine of a cluster."""
-    chosen, missing = observers(config)
-    for observer in chosen:
-        if list(observer.schemas) == list(kinds):
-            return observer
-    raise UserError(
-        f"observe {kinds[0]}: expected it to look on all machines of the cluster, found that it cannot:"
-        f" {missing.get(kinds[0], 'it is not asked for')}"
-    )
-
-
-def note(run: Run, resolved: Mapping[str, Any], record: Mapping[str, Any], threads: int, count: int) -> None:
-    """Record that an observer has looked, with so many threads in each of so many workers."""
-    before = run.resolved
-    resolved_configuration = {**before, "observe": {**before.get("observe", {}), **resolved}}
-    config = {**run.meta["config"], "resolved": resolved_configuration}
-    entries = {key: {**entry, "threads": threads, "workers": count} for key, entry in record.items()}
+    count = command.count_workers(run.config, todo, work)
+    loop.make_parts(run, f"observe {observer.name}", all_parts, todo, work, command, count)
+    resolved_config = {**run.resolved, "observe": {**run.resolved.get("observe", {}), **resolved}}
+    config = {**run.meta["config"], "resolved": resolved_config}
+    entries = {
+        key: {**entry, "threads": threads, "workers": count} for key, entry in observer.record(run).items()
+    }
     run.write_meta(config=config, **entries)
 
 
-def part_of(run: Run, observer: Observer, file: Path, facts: ObserverFacts) -> Part:
-    """Return what an observer makes of a part file of samples."""
+def _part(run: Run, observer: Observer, file: Path, fields: dict[str, Any], batch: int) -> Part:
+    """What an observer makes of a part file of samples."""
     number = int(re.fullmatch(r"part-(\d+)", file.stem)[1])
-    draws = parts.read_part(file, ["triplet", "seed"])
-    made_from = parts.read_identity(file)
-    images = len(draws)
-    starts = _whole(draws, facts.batch) if observer.whole_triplets else range(0, images, facts.batch)
+    rows = parts.read_part(file, ["triplet", "seed"])
+    fields = {**fields, "samples": parts.source_hash(parts.read_identity(file))}
+    starts = _starts_of_triplets(rows, batch) if observer.whole_triplets else range(0, len(rows), batch)
     starts = list(starts) or [0]  # a part without images is written, too
-    fields = {**facts.fields, "samples": parts.source_hash(made_from)}
     return Part(
         paths={kind: run.part_path(kind, number) for kind in observer.schemas},
         identity=parts.identity(number, fields, parts.OBSERVED_FORMAT),
-        images=images,
-        pieces=[RowRange(file, start, stop) for start, stop in pairwise([*starts, images])],
+        images=len(rows),
+        pieces=[RowRange(file, start, stop) for start, stop in pairwise([*starts, len(rows)])],
     )
 
 
-def _whole(draws: pa.Table, batch: int) -> list[int]:
+def _starts_of_triplets(rows: pa.Table, batch: int) -> list[int]:
     """First rows of pieces of at least `batch` images, or of what is left, none of which divides a triplet and seed.
 
     Where those of one do not stand together all rows are one piece.
     """
-    keys = list(zip(*(draws[name].to_pylist() for name in ("triplet", "seed"))))
+    keys = list(zip(*(rows[name].to_pylist() for name in ("triplet", "seed"))))
     first = [row for row, key in enumerate(keys) if not row or key != keys[row - 1]]
     if len(first) > len({*keys}):
         return [0]
@@ -221,16 +183,11 @@ def _whole(draws: pa.Table, batch: int) -> list[int]:
 
 
 def refused(path: Path, field: str, old: Any, new: Any) -> UserError:
-    """Return the error for a part that was observed otherwise."""
+    """Error for a part that was observed otherwise."""
     return UserError(
-        f"{path}: was made with {field} {_short(old)}, expected {_short(new)}: use"
+        f"{path}: was made with {field} {old!r:.60}, expected {new!r:.60}: use"
         " --stage observe --overwrite to observe the images anew, or another --out"
     )
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 @dataclass(frozen=True)
@@ -255,21 +212,23 @@ class _Stored:
         return [self._image(row) for row in self.table.slice(start, stop - start).to_pylist()]
 
     def _image(self, row: Mapping[str, Any]) -> StoredImage:
-        prompt = row["prompt"]
+        prompt, pixels, fault = row["prompt"], None, ""
         others = tuple(text for text in self.prompts[row["triplet"], row["seed"]] if text != prompt)
-        shown = partial(StoredImage, {name: row[name] for name in KEY}, prompt, others=others)
-        # of one that cannot be read it is said why
         if row.get("fault") not in (None, UNREADABLE):
-            return shown(pixels=None, fault=fault_reason(row["fault"]))
-        try:
-            return shown(pixels=np.asarray(read_image((row["image"] or {}).get("bytes"))))
-        except ValueError as error:
-            return shown(pixels=None, fault=str(error))
+            fault = fault_reason(row["fault"])
+        else:  # of one that cannot be read it is said why
+            try:
+                pixels = np.asarray(read_image((row["image"] or {}).get("bytes")))
+            except ValueError as error:
+                fault = str(error)
+        return StoredImage({name: row[name] for name in KEY}, prompt, pixels, fault, others)
 
 
-def _shown(observer: Observer, stored: Callable[[Path], _Stored], piece: RowRange, tick: Tick) -> RowsByKind:
+def _observe_rows(
+    observer: Observer, stored: Callable[[Path], _Stored], piece: RowRange, tick: Tick
+) -> RowsByKind:
     """Show an observer some rows of a file; gives the rows it makes of them."""
     images = (piece.stored or stored(piece.file)).images(piece.start, piece.stop)
-    seen = observer.observe(images)
+    rows = observer.observe(images)
     tick(len(images))
-    return {kind: RowsOfKind(seen[kind], schema) for kind, schema in observer.schemas.items()}
+    return {kind: RowsOfKind(rows[kind], schema) for kind, schema in observer.schemas.items()}

@@ -8,20 +8,20 @@ from typing import Any
 
 import torch
 
-from analysis.observe.checkpoints import find, from_folder, read_json, sha256, weight_files
-from analysis.observe.features.weights import cached
+from analysis.observe.checkpoints import find, from_folder, read_json, require_kind, sha256, weight_files
+from analysis.observe.observer import ImageModel
 from probes.config.observation import Captions, Questions
 from probes.errors import UserError
 from probes.models.pretrained import from_auto_class, quiet, readable
-from probes.paths import display_name, expand_model
+from probes.paths import display_name
 from probes.runs.parts import digest
 
 NETWORKS = {"blip": "BlipForConditionalGeneration", "blip-2": "Blip2ForConditionalGeneration"}
 TRANSFORMS = ("preprocessor_config.json", "processor_config.json")  # either says how images are prepared
 
 
-class TextGenerator:
-    """A network that writes text about images, from a folder or the hub; it can be pickled, without what it has loaded.
+class TextGenerator(ImageModel):
+    """A network that writes text about images, from a folder or the hub.
 
     ``field`` is the one of the configuration that names the weights, ``kinds`` are those of `NETWORKS` that are taken.
     """
@@ -31,14 +31,9 @@ class TextGenerator:
 
     def __init__(self, weights: str, search: Captions | Questions, revision: str | None = None):
         self.weights, self.search, self.revision = weights, search, revision
-        self._model: Any = None
-        self._processor: Any = None
         there = located(weights, self.field, revision, fetch=False)
         if there is not None:  # what is no good is said before an image is drawn
-            self._described(there)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_model": None, "_processor": None}
+            require_kind(there, self.kinds, self.field)
 
     def __str__(self) -> str:
         return f"weights {display_name(self.weights)}"
@@ -48,23 +43,14 @@ class TextGenerator:
         """The folder of the weights; fetches those of the hub."""
         return located(self.weights, self.field, self.revision)  # type: ignore[return-value]
 
-    def _described(self, path: Path) -> dict[str, Any]:
-        description = read_json(path / "config.json", self.field)
-        if description.get("model_type") not in self.kinds:
-            raise UserError(
-                f"{self.field}: {path}: expected a model of type {' or '.join(self.kinds)}, got"
-                f" {description.get('model_type')!r:.60}: name another"
-            )
-        return description
-
     @property
-    def parameters(self) -> int:
-        """Number of parameters of the network, an upper bound for weights in float16 or float32."""
-        return sum(file.stat().st_size for file in weight_files(self.path)) // 2
+    def files(self) -> list[Path]:
+        """The weights."""
+        return weight_files(self.path)
 
     @cached_property
     def _checksums(self) -> tuple[str, ...]:
-        kinds = weight_files(self.path), sorted(self.path.glob("*.json"))
+        kinds = self.files, sorted(self.path.glob("*.json"))
         return tuple(digest("\n".join(f"{file.name} {sha256(file)}" for file in files)) for files in kinds)
 
     def identity(self) -> dict[str, Any]:
@@ -76,14 +62,16 @@ class TextGenerator:
         """Half precision on a GPU: bfloat16 where the language model is a T5, which float16 makes overflow."""
         if device.type != "cuda":
             return torch.float32
-        of_t5 = self._described(self.path).get("text_config", {}).get("model_type") == "t5"
+        of_t5 = (
+            require_kind(self.path, self.kinds, self.field).get("text_config", {}).get("model_type") == "t5"
+        )
         return torch.bfloat16 if of_t5 else torch.float16
 
     def load(self, device: torch.device) -> None:
         """Load network, tokenizer and transform."""
         import transformers
 
-        kind = self._described(self.path)["model_type"]
+        kind = require_kind(self.path, self.kinds, self.field)["model_type"]
         place, expected = f"{self.field}: {self.path}", f"a model of type {kind} with tokenizer and transform"
         with readable(place, expected), quiet():
             self._processor = from_auto_class("Processor", self.path)
@@ -107,11 +95,7 @@ class TextGenerator:
 
 def located(name: str, field: str, revision: str | None = None, *, fetch: bool = True) -> Path | None:
     """Return the folder of a network's weights; None where it is on the hub alone and not to be fetched."""
-    path: Path | None = expand_model(name, field)
-    if not path.exists():
-        if "/" in name and (there := cached(name, revision)) and not _missing(there, field):
-            return there
-        path = find(name, field, fetch=fetch, revision=revision)
+    path = find(name, field, fetch=fetch, revision=revision, is_whole=lambda path: not _missing(path, field))
     if path is not None and path.is_file():
         raise UserError(f"{field}: {path}: expected a folder of transformers, got a file: name its folder")
     if path is not None and (missing := _missing(path, field)):

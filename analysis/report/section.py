@@ -161,17 +161,17 @@ def _tables(pivot: Pivot, spec: TableSpec, shown: Measured, kind: str) -> Iterat
     row_head = _template(pivot.rows, kind)
     templates = [(_template(head, kind), _template(cell, kind)) for head, cell in pivot.cells.items()]
     texts = [_template(text, kind) for text in (pivot.caption, pivot.note)]
-    dash = LATEX_DASH if kind == "latex" else DASH
+    dash, text = LATEX_DASH if kind == "latex" else DASH, Markup if kind == "html" else str
     for name, rows in tables.items():
         cells: dict[str, dict[str, str]] = {}
         heads: dict[str, None] = {}
         for row in rows:
-            own = cells.setdefault(row_head.render(row), {})
+            own = cells.setdefault(text(row_head.render(row)), {})
             for head, cell in templates:
-                column = head.render(row)
+                column = text(head.render(row))
                 heads[column] = None
-                own.setdefault(column, cell.render(row).strip())
-        caption, note = (" ".join(text.render({**shown.words, "rows": rows}).split()) for text in texts)
+                own.setdefault(column, text(cell.render(row).strip()))
+        caption, note = (text(" ".join(one.render({**shown.words, "rows": rows}).split())) for one in texts)
         body = [(row, [own.get(head) or dash for head in heads]) for row, own in cells.items()]
         yield {
             "name": name,

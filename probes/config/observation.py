@@ -236,7 +236,7 @@ class Observe(Section):
         example="groundingdino_swint_ogc.pth",
     )
     """Weights that find boxes: a checkpoint file of Grounding DINO, a folder or hub id in the layout of
-    transformers, DETR's authors' `.pth`, or `toyworld`."""
+    transformers, or `toyworld`."""
     segmenter: Model | None = option(
         null="toyworld on the bundled models; elsewhere none", example="sam_vit_h_4b8939.pth"
     )

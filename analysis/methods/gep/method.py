@@ -131,6 +131,12 @@ def _with_mean(frame: pd.DataFrame, value: str, by: Sequence[str]) -> pd.DataFra
     return pd.concat([frame, means], ignore_index=True)
 
 
+def _frequencies(shown: Measured) -> pd.DataFrame:
+    """Tables 11 and 12: frequencies by indicator, with their mean."""
+    rows = shown.rows("gep_frequencies", "source == @source")
+    return _with_mean(rows, "frequency", ["setting", "model", "indicator"])
+
+
 def _wide(frame: pd.DataFrame, count: str) -> pd.DataFrame:
     """Agreement with its measures in columns; artificial sets are a setting; variants by their names."""
     frame = frame.assign(setting=frame.get("setting", "artificial"))
@@ -205,48 +211,27 @@ def _pair_types(shown: Measured) -> pd.DataFrame:
     return _in_order(rows.assign(types=rows["measure"].str.replace("_", ", ")), BASE)
 
 
-def _example_images(shown: Measured, count: int) -> pd.DataFrame:
+def _predictions(shown: Measured) -> pd.DataFrame:
     """Tables 22 to 24: what CLS says of the first images of each word in one context, of one attribute.
 
     Those of the paper where the audit has them, else the first; ``place`` numbers the images of a word, ``label`` is
     what the labels say.
     """
-    setting, attribute, place = EXAMPLES[count]
-    source, frames = shown.words["source"], []
-    for _, own in shown.rows("gep_predictions", f"setting == '{setting}'").groupby("model", sort=False):
-        for column, wanted, index in (("attribute", attribute, place), ("context", CONTEXT, 0)):
-            names = list(dict.fromkeys(own[column]))
-            own = own[own[column] == (wanted if wanted in names else names[min(index, len(names) - 1)])]
-        labels = own[own["source"] == source].set_index("sample_id")["value"]
-        own = own[own["source"] == "CLS"]
-        own = own.assign(label=own["sample_id"].map(labels), place=own.groupby("indicator").cumcount() + 1)
-        frames.append(own[own["place"] <= SHOWN])
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-
-
-_VALUE = "{{ number(value) }}{% endif %}"
-
-
-def _predictions(count: int) -> Pivot:
-    setting = EXAMPLES[count][0]
-
-    def frame(shown: Measured) -> pd.DataFrame:
-        rows = _example_images(shown, count)
-        pair = [shown.words["first"], shown.words["second"]]
-        own = rows[rows["indicator"].isin(pair)] if len(rows) else rows
-        return own.iloc[own["indicator"].map(pair.index).argsort(kind="stable")] if len(own) else own
-
-    return Pivot(
-        "{{ model }}",
-        {
-            "{{ indicator }} {{ place }}": "{% if label > 0.5 %}\\underline{ {{- number(value) -}} }{% else %}"
-            + _VALUE
-        },
-        f"Predicted value of CLS of {{{{ rows[0].attribute }}}} for {{{{ pair }}}} of the {setting} setting,"
-        f" {{{{ rows[0].context }}}}; underlined where found by {{{{ labels }}}}.",
-        latex=f"gep_table{count}_predictions",
-        frame=frame,
-    )
+    words, frames = [shown.words["first"], shown.words["second"]], [pd.DataFrame()]
+    groups = shown.rows("gep_predictions").groupby(["setting", "model"], sort=False)
+    for count, (setting, attribute, index) in EXAMPLES.items():
+        for own in (own for (where, _), own in groups if where == setting):
+            for column, wanted, other in (("attribute", attribute, index), ("context", CONTEXT, 0)):
+                names = list(dict.fromkeys(own[column]))
+                own = own[own[column] == (wanted if wanted in names else names[min(other, len(names) - 1)])]
+            labels = own[own["source"] == shown.words["source"]].set_index("sample_id")["value"]
+            own = own[(own["source"] == "CLS") & own["indicator"].isin(words)]
+            own = own.assign(
+                label=own["sample_id"].map(labels), place=own.groupby("indicator").cumcount() + 1
+            )
+            own = own[own["place"] <= SHOWN].assign(count=count)
+            frames.append(own.iloc[own["indicator"].map(words.index).argsort(kind="stable")])
+    return pd.concat(frames, ignore_index=True)
 
 
 _SCORE = """
@@ -370,15 +355,15 @@ GEP = (
         tables.VECTOR_COLUMNS,
         make=lambda audit: audit.inferred[0],
         figure=f"{_FIGURES}:draw_vectors",
-        pivots=tuple(
+        pivots=(
             Pivot(
                 "{{ model }}",
                 {"{{ attribute }}": "{{ number(difference, 2) }}"},
-                f"GEP vectors in the {setting} setting: differences of frequencies between {{{{ pair }}}}.",
-                latex=f"gep_table{count}_vectors",
-                where=f"{_READ} and setting == '{setting}'",
-            )
-            for count, setting in zip((13, 14), SETTINGS)
+                "GEP vectors in the {{ rows[0].setting }} setting: differences of frequencies between {{ pair }}, by"
+                " {{ labels }}.",
+                latex="gep_table{{ 13 if setting == 'neutral' else 14 }}_vectors",
+                where=_READ,
+            ),
         ),
     ),
     TableSpec(
@@ -396,20 +381,12 @@ GEP = (
                 title="Frequencies of attributes",
                 where="source == @source",
             ),
-            *(
-                Pivot(
-                    "{{ model }}: {{ indicator }}",
-                    {"{{ attribute }}": "{{ number(frequency, 2) }}"},
-                    f"Frequency of each attribute in the {setting} setting, as read by {{{{ labels }}}}.",
-                    latex=f"gep_table{count}_frequencies",
-                    frame=lambda shown: _with_mean(
-                        shown.rows("gep_frequencies", "source == @source"),
-                        "frequency",
-                        ["setting", "model", "indicator"],
-                    ),
-                    where=f"setting == '{setting}'",
-                )
-                for count, setting in zip((11, 12), SETTINGS)
+            Pivot(
+                "{{ model }}: {{ indicator }}",
+                {"{{ attribute }}": "{{ number(frequency, 2) }}"},
+                "Frequency of each attribute in the {{ rows[0].setting }} setting, as read by {{ labels }}.",
+                latex="gep_table{{ 11 if setting == 'neutral' else 12 }}_frequencies",
+                frame=_frequencies,
             ),
         ),
     ),
@@ -550,7 +527,19 @@ GEP = (
         predictions.PREDICTION_COLUMNS,
         make=lambda audit: audit.comparing(predictions.prediction_table, audit.run, audit.said),
         csv=False,
-        pivots=tuple(map(_predictions, EXAMPLES)),
+        pivots=(
+            Pivot(
+                "{{ model }}",
+                {
+                    "{{ indicator }} {{ place }}": "{% if label > 0.5 %}\\underline{ {{- number(value) -}} }"
+                    "{% else %}{{ number(value) }}{% endif %}"
+                },
+                "Predicted value of CLS of {{ rows[0].attribute }} for {{ pair }} of the {{ rows[0].setting }} setting,"
+                " {{ rows[0].context }}; underlined where found by {{ labels }}.",
+                latex="gep_table{{ count }}_predictions",
+                frame=_predictions,
+            ),
+        ),
     ),
     TableSpec(
         "gep_artificial",

@@ -178,9 +178,9 @@ def _gap(
         if not {traced.first, traced.second} <= set(sides):
             why[group.index] = NO_PAIR
             continue
-        first, second = (pixels.Picture(traced.images[sides[word]]) for word in (traced.first, traced.second))
+        first, second = (pixels.grey(traced.images[sides[word]]) for word in (traced.first, traced.second))
         for row in group.index[fine[group.index]]:
-            picture = pixels.Picture(traced.images[row])
+            picture = pixels.grey(traced.images[row])
             try:
                 near = [score(pixels.PicturePair(picture, side)) for side in (first, second)]
             except ValueError as error:

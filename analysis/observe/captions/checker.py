@@ -12,16 +12,17 @@ from typing import Any
 import numpy as np
 
 from analysis.observe.objects.models.toyworld_checker import ToyworldChecker, require_size
+from analysis.observe.observer import ImageModel
 from probes.toyworld.checker import PERSON, PLACES, VERSION, read_images
 from probes.toyworld.world import load_world
 
 CAPTIONS_VERSION = f"{VERSION}, captions/1"
 
 
-class CheckerCaptioner:
+class CheckerCaptioner(ImageModel):
     """Puts what is read into a sentence; see :class:`analysis.observe.captions.observer.CaptionObserver`."""
 
-    libraries, parameters = ("numpy", "pandas"), 0
+    libraries = ("numpy", "pandas")
 
     def __str__(self) -> str:
         return f"{CAPTIONS_VERSION} (no captioning network)"
@@ -29,9 +30,6 @@ class CheckerCaptioner:
     def identity(self) -> Mapping[str, Any]:
         """Versions of the checker and of its sentences."""
         return {"version": CAPTIONS_VERSION}
-
-    def load(self, device: Any) -> None:
-        """Nothing is loaded."""
 
     def captions(self, images: Sequence[np.ndarray]) -> list[str]:
         """A sentence about each image of 64 × 64 pixels."""

@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from analysis.observe.observer import ImageObserver, StoredImage
 from probes.config.observation import CHECKER
 from probes.config.schema import Config
 from probes.runs import schemas as runs_schemas
-from probes.runs.parts import read_part
 from probes.runs.run import Run
 
 KIND = "attributes/captions"
 
 
-@dataclass
 class CaptionObserver(ImageObserver):
     """Stores a caption of each image, verbatim but for outer spaces; its model has ``captions(images)``."""
 
-    schema, kind, batch_field = runs_schemas.CAPTIONS, KIND, "observe.captions.batch"
+    schema, batch_field = runs_schemas.CAPTIONS, "observe.captions.batch"
 
     def __str__(self) -> str:
         return f"captions, {self.model}"
-
-    @property
-    def batch(self) -> int:
-        """Images that are captioned in one go."""
-        return self.config.observe.captions.batch
 
     def read(self, images: Sequence[StoredImage]) -> Sequence[str]:
         """A caption of each image."""
@@ -40,27 +32,26 @@ class CaptionObserver(ImageObserver):
 
     def record(self, run: Run) -> dict[str, Any]:
         """Return who wrote the captions, and how many there are, are empty, and could not be made."""
-        captions = [
-            one for file in run.parts(KIND) for one in read_part(file, ["caption"])["caption"].to_pylist()
-        ]
-        counts = {
-            "captions": sum(one is not None for one in captions),
-            "empty": captions.count(""),
-            "missing": captions.count(None),
-        }
+        tables = run.part_tables(KIND, ["caption"])
+        captions = [caption for table in tables for caption in table["caption"].to_pylist()]
+        missing = captions.count(None)
+        counts = {"captions": len(captions) - missing, "empty": captions.count(""), "missing": missing}
         identity = {"captioner": str(self.model), **self.model.identity()}
         return {KIND: {**identity, "versions": self.versions, "counts": counts}}
 
 
 def caption_observer(config: Config) -> tuple[CaptionObserver | None, str]:
     """The observer of captions where a configuration names a model for it; else none, and nothing to say about it."""
-    name = config.observe.captions.model
-    if name is None:
+    settings = config.observe.captions
+    if settings.model is None:
         return None, ""
-    if name == CHECKER:
+    model: Any
+    if settings.model == CHECKER:
         from analysis.observe.captions.checker import CheckerCaptioner
 
-        return CaptionObserver(config, CheckerCaptioner()), ""
-    from analysis.observe.captions.blip import BlipCaptioner
+        model = CheckerCaptioner()
+    else:
+        from analysis.observe.captions.blip import BlipCaptioner
 
-    return CaptionObserver(config, BlipCaptioner(config.observe.captions)), ""
+        model = BlipCaptioner(settings)
+    return CaptionObserver(config, model, KIND, settings.batch), ""

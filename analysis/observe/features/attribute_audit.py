@@ -51,14 +51,13 @@ class Sentences:
 
 def places(config: Config) -> list[AttributeCell]:
     """Return where the prompts of an audit stand; prompts without a ``context`` among their levels are left out."""
-    found = []
+    cells = []
     for triplet, prompt in enumerate(config.prompts[: config.limit]):
-        levels = prompt.levels
-        if "context" in levels:
+        if "context" in (levels := prompt.levels):
             named = levels.get("attribute", "")
             setting = levels.get("setting", SETTINGS[bool(named)])
-            found.append(AttributeCell(triplet, setting, levels["context"], named))
-    return found
+            cells.append(AttributeCell(triplet, setting, levels["context"], named))
+    return cells
 
 
 def attributes(config: Config) -> dict[str, str]:
@@ -90,12 +89,12 @@ def sentences(config: Config, variant: str = "") -> Sentences | None:
     Too few to train a classifier by are refused where the configuration says them; where only the run's contexts are
     too few, there are none to train by.
     """
-    there = places(config)
-    if not there:
+    cells = places(config)
+    if not cells:
         return None
-    drawn = [place.context for place in there if config.prompts[place.triplet].template]
     # an occupation is no context that a sentence could end with
-    contexts = list(dict.fromkeys(drawn)) or sets.read("gep")["axes"]["context"]
+    own = [cell.context for cell in cells if config.prompts[cell.triplet].template]
+    contexts = list(dict.fromkeys(own)) or sets.read("gep")["axes"]["context"]
     options, phrases = options_of(config, variant), list(attributes(config).values())
     with_it, without = training_sentences(
         phrases, options.contexts or contexts, options.subjects, options.template
@@ -103,7 +102,7 @@ def sentences(config: Config, variant: str = "") -> Sentences | None:
     negative = options.negative or without
     few = min(len(negative), *map(len, with_it.values()))
     if few < SENTENCES and all(getattr(options, name) == getattr(Gep(), name) for name in TRAINING):
-        with_it, negative = {}, []  # prompts of a context or so, which nobody may mean for an audit
+        with_it, negative = {}, []  # prompts of a context or so, which may not be meant for an audit
     elif few < SENTENCES:
         place = f"gep.variants.{variant}" if variant else "gep"
         raise UserError(
@@ -120,9 +119,9 @@ def sentences(config: Config, variant: str = "") -> Sentences | None:
 
 def texts(config: Config) -> tuple[str, ...]:
     """Return every sentence of an audit and of its variants once, then its prompts; none where there is no audit."""
-    asked = [sentences(config, variant) for variant in ("", *config.gep.variants)]
-    said = chain(*(one.all for one in asked if one is not None))
-    return tuple(dict.fromkeys((*said, *prompts(config).values())))
+    variants = [sentences(config, variant) for variant in ("", *config.gep.variants)]
+    asked = chain(*(variant.all for variant in variants if variant is not None))
+    return tuple(dict.fromkeys((*asked, *prompts(config).values())))
 
 
 def prompts(config: Config) -> dict[tuple[int, str], str]:
@@ -138,8 +137,7 @@ def options_of(config: Config, variant: str = "") -> Gep:
     """Return section ``gep`` with what one of its variants says in place."""
     if not variant:
         return config.gep
-    said = config.gep.variants[variant]
-    values = {name: getattr(said, name) for name in type(said).model_fields}
+    values = dict(config.gep.variants[variant])
     return config.gep.model_copy(update={name: value for name, value in values.items() if value is not None})
 
 
@@ -155,15 +153,16 @@ def training_sentences(
     >>> with_it["in a dress"], without
     (['A man in a dress riding a bike'], ['A man riding a bike'])
     """
-    without = _put_together(template, "", contexts, subjects)
-    return {phrase: _put_together(template, phrase, contexts, subjects) for phrase in phrases}, without
 
+    def filled(phrase: str) -> list[str]:
+        """The sentences of all subjects and contexts, each once, with single spaces where there is no phrase."""
+        texts = (
+            template.replace("{attribute}", phrase)
+            .replace("{subject}", subject)
+            .replace("{context}", context)
+            for subject in subjects
+            for context in contexts
+        )
+        return list(dict.fromkeys(re.sub(r"\s+([.,]|$)", r"\1", " ".join(text.split())) for text in texts))
 
-def _put_together(template: str, phrase: str, contexts: Sequence[str], subjects: Sequence[str]) -> list[str]:
-    """The sentences of all subjects and contexts, each once, with single spaces where nothing is said."""
-    said = [
-        template.replace("{attribute}", phrase).replace("{subject}", subject).replace("{context}", context)
-        for subject in subjects
-        for context in contexts
-    ]
-    return list(dict.fromkeys(re.sub(r"\s+([.,]|$)", r"\1", " ".join(one.split())) for one in said))
+    return {phrase: filled(phrase) for phrase in phrases}, filled("")

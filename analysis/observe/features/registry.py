@@ -19,10 +19,8 @@ class Feature:
     ----------
     name : str
         As in ``observe.features``; its parts lie in ``features/<name>``.
-    library : {"timm", "open_clip", "torch_fidelity"}
-        Whose network and transform it is.
-    architecture : str
-        The library's name for it, by which a bare file of weights is read.
+    library, architecture : str
+        Whose network and transform it is, and that library's name for it, by which a bare file of weights is read.
     weights : str
         On the Hugging Face hub.
     readout : {"pooled", "logits", "class_token", "patch_tokens", "embedding", "pool3"}

@@ -26,14 +26,14 @@ CHUNK = 256  # sentences embedded at a time
 def embed_texts(run: Run, observers: Sequence[Observer]) -> None:
     """Store the sentences' embeddings in ``features/<name>_texts``, once for a run, where an audit asks for them."""
     asked, kind = audit.texts(run.config), f"features/{audit.clip_name(run.config)}"
-    observer = next((one for one in observers if isinstance(one, FeatureObserver) and one.kind == kind), None)
+    observer = next((one for one in observers if isinstance(one, FeatureObserver) and one.name == kind), None)
     if asked and observer is not None:
         store_vectors(run, observer, "texts", asked)
 
 
 def store_vectors(run: Run, observer: FeatureObserver, name: str, texts: Sequence[str]) -> Path:
     """Store texts' embeddings by the CLIP of an observer in ``features/<feature>_<name>``, unless they are there."""
-    path, network = run.part_path(f"{observer.kind}_{name}", 0), observer.model
+    path, network = run.part_path(f"{observer.name}_{name}", 0), observer.model
     fields = {**network.identity(), "texts": parts.digest("\n".join(texts))}
     wanted = parts.identity(0, fields, parts.OBSERVED_FORMAT)
     if not path.exists() or parts.read_identity(path).get("hash") != wanted["hash"]:

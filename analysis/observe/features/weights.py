@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,17 +54,6 @@ def hub_id(feature: Feature, name: str) -> str:
     return (known or {}).get("hf_hub", "").rstrip("/") or name
 
 
-def cached(name: str, revision: str | None = None) -> Path | None:
-    """The folder of a hub model that is on this machine already; None where it is not."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
-
-    try:
-        return Path(snapshot_download(name, revision=revision, local_files_only=True))
-    except (LocalEntryNotFoundError, HFValidationError, OSError):
-        return None
-
-
 def locate(feature: Feature, name: str, *, fetch: bool = True) -> Path | None:
     """The file or folder of a feature's weights; None where they are on the hub alone and not to be fetched.
 
@@ -74,15 +62,16 @@ def locate(feature: Feature, name: str, *, fetch: bool = True) -> Path | None:
     """
     if name == TOYWORLD and feature.toyworld:
         return WEIGHTS / feature.toyworld
-    path = Path(name).expanduser()
-    if not path.exists():
+    if not Path(name).expanduser().exists():
         name = hub_id(feature, name)
-        if "/" in name and (there := cached(name)):
-            return there
-    there = find(name, place(feature), fetch=fetch)
-    if there is not None:
-        weight_file(feature, there)
-    return there
+    path = find(name, place(feature), fetch=fetch, is_whole=lambda folder: _files(feature.library, folder))
+    if path is not None:
+        weight_file(feature, path)
+    return path
+
+
+def _files(library: str, folder: Path) -> list[Path]:
+    return [file for name in FILES.get(library, ()) if (file := folder / name).is_file()]
 
 
 def weight_file(feature: Feature, path: Path) -> Path:
@@ -93,19 +82,13 @@ def weight_file(feature: Feature, path: Path) -> Path:
         raise UserError(
             f"{place(feature)}: {path}: expected a file of weights, got a folder: name {feature.weights}"
         )
-    return file_in(path, feature.library, place(feature), ", or a file of weights")
-
-
-def file_in(folder: Path, library: str, field: str, other: str = "") -> Path:
-    """The file of weights in a folder of a library; `other` is what else than such a folder may be given."""
-    names = FILES[library]
-    wanted = next((folder / name for name in names if (folder / name).is_file()), None)
-    if wanted is None or not (folder / CONFIGS[library]).is_file():
+    existing, config = _files(feature.library, path), CONFIGS[feature.library]
+    if not existing or not (path / config).is_file():
         raise UserError(
-            f"{field}: {folder}: expected {CONFIGS[library]} and {names[0]} in it, found no such files: give a folder"
-            f" that holds both{other}"
+            f"{place(feature)}: {path}: expected {config} and {FILES[feature.library][0]} in it, found no such files:"
+            " give a folder that holds both, or a file of weights"
         )
-    return wanted
+    return existing[0]
 
 
 def description(feature: Feature, path: Path) -> dict[str, Any]:
@@ -119,9 +102,8 @@ def transform_settings(feature: Feature, path: Path) -> dict[str, Any]:
     """Return how an image is prepared: size, crop, interpolation, mean and deviation, as the library takes them."""
     if feature.library == "torch_fidelity":
         return {"size": 299, "interpolation": "bilinear as in TensorFlow 1", "mean": 128, "std": 128}
-    described = description(feature, path)
     with readable(f"{place(feature)}: {path}", "a description of how images are prepared", "mend it"):
-        settings = _transform(feature, described)
+        settings = _transform(feature, description(feature, path))
         json.dumps(settings)
         return settings
 
@@ -146,13 +128,8 @@ def identity(feature: Feature, path: Path) -> dict[str, Any]:
     """Return what alters a feature: the checkpoint, its readout, and how an image is prepared for it."""
     described = json.dumps(description(feature, path), sort_keys=True)
     return {
-        "checkpoint": _checksum(weight_file(feature, path)),
+        "checkpoint": sha256(weight_file(feature, path)),
         "network": digest(described) if described != "{}" else feature.architecture,
         "readout": feature.readout,
         "transform": json.dumps(transform_settings(feature, path), sort_keys=True),
     }
-
-
-@cache
-def _checksum(path: Path) -> str:
-    return sha256(path)

@@ -7,11 +7,14 @@ of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+
+from probes.errors import UserError
 
 DROPPED = ("empty", "merged", "unknown", "overlap")
 
@@ -48,3 +51,28 @@ class DetectionEngine(Protocol):
     def detect(self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]) -> list[Found]:
         """Look in images ``(height, width, 3)`` uint8 RGB for tags, in lower case, none twice; sizes may differ."""
         ...
+
+
+def batches_of_one_size(images: Sequence[np.ndarray], batch: int) -> Iterator[list[int]]:
+    """Indices of images that go through a network together: at most `batch`, all of one size, so that none is padded.
+
+    What a detector sees in an image depends on the padding around it, and so would on what else is in the batch.
+    """
+    for size in dict.fromkeys(image.shape for image in images):
+        same_size = [index for index, image in enumerate(images) if image.shape == size]
+        for start in range(0, len(same_size), batch):
+            yield same_size[start : start + batch]
+
+
+@contextmanager
+def enough_memory(batch: int) -> Iterator[None]:
+    """Turn a device's lack of memory into one line that names ``observe.batch``."""
+    import torch
+
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise UserError(
+            f"observe.batch: expected room on the device for {batch} images in one go, found too little: use"
+            " a smaller batch or another device"
+        ) from None

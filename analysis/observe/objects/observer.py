@@ -6,16 +6,17 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from analysis.observe.checkpoints import find, sha256, weight_files
 from analysis.observe.objects.detection import DROPPED, DetectionEngine, Found
 from analysis.observe.objects.tags.tags import Tags
 from analysis.observe.observer import Observer, StoredImage
 from probes.config.schema import Config, Observe
-from probes.models.weights import pick_device
+from probes.paths import display_name
 from probes.runs import schemas as runs_schemas
 from probes.runs.images import encode_mask
 from probes.runs.parts import digest
@@ -23,20 +24,22 @@ from probes.runs.run import Run
 
 
 class ObjectObserver(Observer):
-    """Finds objects, with boxes and masks, by an engine; see :class:`analysis.observe.observer.Observer`."""
+    """Finds objects, with boxes and masks, by an engine; see :class:`analysis.observe.observer.Observer`.
+
+    `kinds` are the fields of section ``observe`` that name the engine's models, `thresholds` those of what it keeps.
+    """
 
     name = "objects"
     schemas = MappingProxyType({"objects": runs_schemas.OBJECTS, "observed": runs_schemas.OBSERVED})
     engine_name: ClassVar[str]
-    libraries: tuple[str, ...]  # of which the versions are recorded
+    kinds: ClassVar[tuple[str, ...]] = ()
+    thresholds: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: Config):
         self.config = config
-        self._engine: DetectionEngine | None = None
-        self._tags: Tags | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_engine": None, "_tags": None}
+        for kind in self.kinds:
+            find(getattr(self.settings, kind), f"observe.{kind}", fetch=False)
+        _ = self.device_type
 
     @property
     def settings(self) -> Observe:
@@ -48,25 +51,50 @@ class ObjectObserver(Observer):
         """Images that the engine takes in one go."""
         return self.settings.batch
 
-    @cached_property
-    def device(self) -> Any:
-        """The torch device."""
-        return pick_device(self.settings.device, "observe.device", prefer=self.config.generate.device)
-
-    @property
-    def device_type(self) -> str:
-        """The kind of torch device."""
-        return self.device.type
-
     @property
     def resolved(self) -> dict[str, Any]:
         """Section ``observe`` with what was left open as it is used; the device stays open for another machine."""
         return {**self.settings.model_dump(mode="json"), "engine": self.engine_name}
 
+    @cached_property
+    def paths(self) -> dict[str, Path]:
+        """Paths of its models on this machine; fetches those of the hub."""
+        return {kind: find(getattr(self.settings, kind), f"observe.{kind}") for kind in self.kinds}
+
+    @cached_property
+    def weights(self) -> dict[str, list[Path]]:
+        """Files of weights, by what they are for."""
+        return {kind: weight_files(path) for kind, path in self.paths.items()}
+
     @property
-    def versions(self) -> dict[str, str]:
-        """Versions of the libraries that the engine needs."""
-        return {name: metadata.version(name) for name in ("triptych", *self.libraries)}
+    def files(self) -> list[Path]:
+        """The weights of all models."""
+        return [*chain(*self.weights.values())]
+
+    @property
+    def checkpoints(self) -> dict[str, dict[str, str]]:
+        """The checksum of every file of weights, by what it is for."""
+        return {kind: {file.name: sha256(file) for file in files} for kind, files in self.weights.items()}
+
+    def fields(self) -> dict[str, Any]:
+        """Every field that alters what is seen, for the identity of the parts."""
+        return {
+            "observe.engine": self.engine_name,
+            **{f"observe.{kind}": sorted(files.values()) for kind, files in self.checkpoints.items()},
+            **{f"observe.{kind}.description": description(path) for kind, path in self.paths.items()},
+            **{f"observe.{name}": getattr(self.settings, name) for name in (*self.thresholds, "batch")},
+            "observe.device": self.device_type,
+        }
+
+    def described(self) -> dict[str, Any]:
+        """Models, checkpoints and thresholds, for ``run.json``."""
+        return {
+            "detector": display_name(str(self.settings.detector)),
+            "segmenter": display_name(self.settings.segmenter) if self.settings.segmenter else None,
+            "tags": self.settings.tags or ["detector"],
+            "checkpoints": self.checkpoints,
+            "thresholds": {name: getattr(self.settings, name) for name in self.thresholds},
+        }
 
     @abstractmethod
     def engine(self) -> DetectionEngine:
@@ -76,28 +104,22 @@ class ObjectObserver(Observer):
     def tags(self) -> Tags:
         """Return the tags to look for in each image."""
 
-    @abstractmethod
-    def described(self) -> dict[str, Any]:
-        """Detector, segmenter, tags, checkpoints and thresholds, for ``run.json``."""
-
     def load(self) -> None:
         """Load the engine and the sources of tags."""
         self._engine, self._tags = self.engine(), self.tags()
 
     def observe(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
         """Rows of ``objects``, one a detection, and of ``observed``, one an image, also where it cannot be read."""
-        pixels = {index: image.pixels for index, image in enumerate(images) if image.pixels is not None}
-        prompts = [(images[index].prompt, *images[index].others) for index in pixels]
-        tags = dict(zip(pixels, self._tags([*pixels.values()], prompts)))
-        searched = [index for index in pixels if tags[index]]
-        detected = self._engine.detect([pixels[i] for i in searched], [list(tags[i]) for i in searched])
-        results = dict(zip(searched, detected))
+        readable = [image for image in images if image.pixels is not None]
+        pixels = [image.pixels for image in readable]
+        tags = self._tags(pixels, [(image.prompt, *image.others) for image in readable])
+        results = iter(zip(tags, self._engine.detect(pixels, [[*image_tags] for image_tags in tags])))
         objects: list[dict[str, Any]] = []
         observed: list[dict[str, Any]] = []
-        for index, image in enumerate(images):
-            image_tags, result = tags.get(index, {}), results.get(index)
+        for image in images:
+            image_tags, result = ({}, Found([])) if image.pixels is None else next(results)
             observed.append({**image.key, **_observation(image, result, image_tags)})
-            objects += [{**image.key, **entry} for entry in _entries(result, image_tags)] if result else []
+            objects += [{**image.key, **entry} for entry in _entries(result, image_tags)]
         return {"objects": objects, "observed": observed}
 
     def record(self, run: Run) -> dict[str, Any]:
@@ -108,17 +130,10 @@ class ObjectObserver(Observer):
 
 def counts(run: Run) -> dict[str, int]:
     """Return how many images were observed and how many could not be read, and the outcomes of candidates."""
-    numbers = [
-        name
-        for name in runs_schemas.OBSERVED.names
-        if name.startswith("dropped_") or name in ("detected", "kept")
-    ]
+    numbers = ["detected", "kept", *(f"dropped_{why}" for why in DROPPED)]
     frame = run.read("observed", ["status", *numbers])
-    return {
-        "images": len(frame),
-        "unreadable": int((frame["status"] == "unreadable").sum()),
-        **{name: int(frame[name].sum()) for name in numbers},
-    }
+    unreadable = int((frame["status"] == "unreadable").sum())
+    return {"images": len(frame), "unreadable": unreadable, **frame[numbers].sum().astype(int).to_dict()}
 
 
 def description(path: Path) -> str:
@@ -127,9 +142,8 @@ def description(path: Path) -> str:
     return digest("".join(file.read_text(encoding="utf-8") for file in files if file.exists()))
 
 
-def _observation(image: StoredImage, detected: Found | None, tags: Mapping[str, str]) -> dict[str, Any]:
-    dropped = Counter(detected.dropped if detected else {})
-    kept = len(detected.detections) if detected else 0
+def _observation(image: StoredImage, detected: Found, tags: Mapping[str, str]) -> dict[str, Any]:
+    dropped, kept = Counter(detected.dropped), len(detected.detections)
     return {
         "status": "unreadable" if image.pixels is None else "ok",
         "reason": image.fault or ("" if tags else "no tag to look for"),

@@ -12,17 +12,17 @@ from collections.abc import Sequence
 import torch
 from PIL import Image
 
-from analysis.observe.checkpoints import revision
+from analysis.observe.checkpoints import require_kind, revision
 from analysis.observe.objects.passes import computed_once
 from analysis.observe.observer import StoredImage
-from analysis.observe.questions.reader import Answer
+from analysis.observe.questions.reader import Answer, Reader
 from analysis.observe.text_generation import TextGenerator
 from analysis.questions import ResolvedQuestion
 from probes.config.observation import BLIP2_WEIGHTS, QUESTION, Questions
 from probes.errors import UserError
 
 
-class Blip2(TextGenerator):
+class Blip2(TextGenerator, Reader):
     """Asks BLIP-2; see :class:`analysis.observe.questions.reader.Reader`."""
 
     name, field, kinds = "blip2", "observe.questions.blip2", ("blip-2",)
@@ -41,7 +41,7 @@ class Blip2(TextGenerator):
 
     def load(self, device: torch.device) -> None:
         """Load network, tokenizer and transform."""
-        described = self._described(self.path)
+        described = require_kind(self.path, self.kinds, self.field)
         if described.get("image_token_index", described.get("image_token_id")) is None:
             raise UserError(
                 f"{self.field}: {self.path / 'config.json'}: expected `image_token_index`, found none: take a newer"
@@ -53,8 +53,6 @@ class Blip2(TextGenerator):
         self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
     ) -> list[list[Answer]]:
         """The answer to each question about each image, as the model gives it but for outer spaces."""
-        if not images:
-            return []
         pictures = [Image.fromarray(image.pixels) for image in images]
         pixels = self._processor.image_processor(pictures, return_tensors="pt")["pixel_values"]
         pixels = pixels.to(self._model.device, self._model.dtype)

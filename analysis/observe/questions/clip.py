@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch.nn import functional as F
 
 from analysis.observe.checkpoints import TOYWORLD
-from analysis.observe.features.network import FeatureNetwork
-from analysis.observe.features.observer import of_toyworld
+from analysis.observe.features.observer import FeatureNetwork, of_toyworld
 from analysis.observe.features.registry import FEATURES
 from analysis.observe.observer import StoredImage
-from analysis.observe.questions.reader import Answer
+from analysis.observe.questions.reader import Answer, Reader
 from analysis.questions import ResolvedQuestion
 from probes.config.schema import Config
 from probes.paths import display_name
@@ -25,7 +23,7 @@ from probes.paths import display_name
 FEATURE = FEATURES["clip"]  # ViT-B/32, as the paper's
 
 
-class ClipReader(FeatureNetwork):
+class ClipReader(FeatureNetwork, Reader):
     """Compares an image with sentences; see :class:`analysis.observe.questions.reader.Reader`.
 
     Its weights are named by ``observe.feature_weights.clip``.
@@ -46,8 +44,7 @@ class ClipReader(FeatureNetwork):
         self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
     ) -> list[list[Answer]]:
         """The likeliest sentence of each question, with its probability; all images have been embedded once."""
-        vectors = self.embedder([image.pixels for image in images]) if images else torch.empty(0, 1)
-        unit = F.normalize(vectors.double().cpu(), dim=-1)
+        unit = F.normalize(self.embedder([image.pixels for image in images]).double().cpu(), dim=-1)
         columns = [self._column(question, unit) for question in questions]
         return [[column[row] for column in columns] for row in range(len(images))]
 
@@ -58,19 +55,13 @@ class ClipReader(FeatureNetwork):
         if not sentences:
             reason = f"observe.questions.ask.{question.key} has no sentences for CLIP"
             return [Answer(put, reason=reason)] * len(images)
-        probabilities = self.probabilities(images, sentences)
-        best = probabilities.argmax(1)
+        scale = self.embedder.model.logit_scale.detach().exp().double().cpu()
+        texts = F.normalize(torch.stack([self._text(sentence) for sentence in sentences]), dim=-1)
+        probabilities = (scale * images @ texts.T).softmax(-1).numpy()
         return [
             Answer(put, sentences[index], readings[index], float(row[index]))
-            for index, row in zip(best, probabilities)
+            for index, row in zip(probabilities.argmax(1), probabilities)
         ]
-
-    def probabilities(self, images: torch.Tensor, sentences: Sequence[str]) -> np.ndarray:
-        """Probabilities ``(n, sentences)`` of images whose embeddings of length 1 are given, ``(n, d)`` float64."""
-        model = self.embedder.model
-        scale = model.logit_scale.detach().exp().double().cpu()
-        texts = F.normalize(torch.stack([self._text(one) for one in sentences]), dim=-1)
-        return (scale * images @ texts.T).softmax(-1).numpy()
 
     def _text(self, sentence: str) -> torch.Tensor:
         """The embedding of a sentence, float64; kept, since every batch asks the same."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
@@ -16,11 +16,9 @@ from probes.config.observation import BLIP2_WEIGHTS, Questions
 from probes.config.schema import Config
 from probes.prompts.diagnostic import is_diagnostic
 from probes.runs import schemas as runs_schemas
-from probes.runs.parts import read_part
 from probes.runs.run import Run
 
 
-@dataclass
 class QuestionObserver(ImageObserver):
     """Stores what a `Reader` answers about each image; see :class:`analysis.observe.observer.ImageObserver`."""
 
@@ -29,16 +27,6 @@ class QuestionObserver(ImageObserver):
     def __str__(self) -> str:
         return f"{len(self.questions)} questions, {self.model}"
 
-    @property
-    def kind(self) -> str:  # type: ignore[override]
-        """Folder of its parts."""
-        return f"attributes/{self.model.name}"
-
-    @property
-    def batch(self) -> int:
-        """Images that the reader sees in one go."""
-        return self.config.observe.questions.batch
-
     @cached_property
     def questions(self) -> tuple[ResolvedQuestion, ...]:
         """The questions."""
@@ -46,7 +34,7 @@ class QuestionObserver(ImageObserver):
 
     def fields(self) -> dict[str, Any]:
         """Return every field that alters an answer: reader's identity, questions, readings, batch and device."""
-        asked = {f"{self.kind}.questions.{one.key}": _plain(one) for one in self.questions}
+        asked = {f"{self.name}.questions.{question.key}": _plain(question) for question in self.questions}
         return super().fields() | asked
 
     def read(self, images: Sequence[StoredImage]) -> Sequence[list[Answer]]:
@@ -64,13 +52,13 @@ class QuestionObserver(ImageObserver):
         """Return who answered, the questions, and how often an answer was undecided or missing."""
         commit = getattr(self.model, "commit", "")
         return {
-            self.kind: {
+            self.name: {
                 "reader": str(self.model),
                 **({"commit": commit} if commit else {}),
                 **self.model.identity(),
-                "questions": {one.key: _plain(one) for one in self.questions},
+                "questions": {question.key: _plain(question) for question in self.questions},
                 "versions": self.versions,
-                "counts": counts(run, self.kind),
+                "counts": counts(run, self.name),
             }
         }
 
@@ -78,9 +66,8 @@ class QuestionObserver(ImageObserver):
 def counts(run: Run, kind: str) -> dict[str, dict[str, int]]:
     """Return how often each question was answered with each reading, was ``undecided`` and was ``not asked``."""
     tallies: dict[str, Counter[str]] = {}
-    for file in run.parts(kind):
-        columns = read_part(file, ["question", "reading", "reason"]).to_pydict().values()
-        for question, reading, reason in zip(*columns):
+    for table in run.part_tables(kind, ["question", "reading", "reason"]):
+        for question, reading, reason in zip(*table.to_pydict().values()):
             tallies.setdefault(question, Counter())["not asked" if reason else reading or "undecided"] += 1
     return {question: dict(sorted(count.items())) for question, count in tallies.items()}
 
@@ -114,17 +101,14 @@ OF_TOYWORLD = ("toyworld-vqa", "toyworld-checker")
 
 
 def question_observer(name: str, config: Config) -> tuple[QuestionObserver | None, str]:
-    """The observer of a reader where a configuration asks for it; else none, and why.
-
-    Without an observer and without a reason it was not asked for.
-    """
+    """The observer of a reader where a configuration asks for it; else none, and why (nothing: not asked for)."""
     settings = config.observe.questions
     if not is_questioned(name, config):
         return None, ""
-    questions(config)  # what is wrong with them is said before anything is drawn
+    questions(config)  # what is wrong with them is said before anything is generated
     if name == "blip2" and settings.readers == "auto" and not _blip2_is_here(settings):
         return None, "no weights on this machine: name a folder or a hub id in `observe.questions.blip2`"
-    return QuestionObserver(config, _reader(name, config)), ""
+    return QuestionObserver(config, _reader(name, config), f"attributes/{name}", settings.batch), ""
 
 
 def is_questioned(name: str, config: Config) -> bool:

@@ -1,12 +1,12 @@
-"""The protocol of readers, which answer questions about images."""
+"""Readers, which answer questions about images."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
-from analysis.observe.observer import StoredImage
+from analysis.observe.observer import ImageModel, StoredImage
 from analysis.questions import ResolvedQuestion
 
 
@@ -26,42 +26,17 @@ class Answer:
     reason: str = ""
 
 
-class Reader(Protocol):
-    """Answers questions about images; the model of an :class:`analysis.observe.observer.ImageObserver`.
+class Reader(ImageModel):
+    """Answers questions about images.
 
-    It can be pickled before it is loaded. What it takes from the configuration is read when it is made, so that what is
-    missing is said before an image is generated. ``name`` is as in ``observe.questions.readers``.
+    What it takes from the configuration is read when it is made, so that what is missing is said before an image is
+    generated. ``name`` is as in ``observe.questions.readers``.
     """
 
     name: str
-    libraries: tuple[str, ...]
-    parameters: int
 
-    def identity(self) -> Mapping[str, Any]:
-        """All that alters an answer but the questions: weights, form, number format."""
-
-    def load(self, device: Any) -> None:
-        """Load the network onto a torch device."""
-
+    @abstractmethod
     def answers(
         self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
     ) -> list[list[Answer]]:
-        """Answers to every question about each image; all images can be read."""
-
-
-def answers_by_size(
-    images: Sequence[StoredImage],
-    questions: Sequence[ResolvedQuestion],
-    side: int,
-    answers: Callable[[Sequence[StoredImage]], Sequence[list[Answer]]],
-) -> list[list[Answer]]:
-    """Answers about the square images of a side in pixels; of any other size why nothing was asked."""
-    fitting = [index for index, image in enumerate(images) if image.pixels.shape[:2] == (side, side)]
-    by_index = dict(zip(fitting, answers([images[index] for index in fitting]) if fitting else ()))
-
-    def refused(image: StoredImage) -> list[Answer]:
-        height, width = image.pixels.shape[:2]
-        reason = f"expected {side} × {side} pixels, got {height} × {width}"
-        return [Answer(question.text, reason=reason) for question in questions]
-
-    return [by_index[index] if index in by_index else refused(image) for index, image in enumerate(images)]
+        """Answers to every question about each image; there is one at least, and all can be read."""

@@ -8,31 +8,26 @@ is seen, and that the prompt does not name, speaks for (:mod:`probes.toyworld.ve
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from analysis.observe.objects.models.toyworld_checker import shows_figure
+from analysis.observe.objects.models.toyworld_checker import require_size, shows_figure
 from analysis.observe.observer import StoredImage
-from analysis.observe.questions.reader import Answer, answers_by_size
+from analysis.observe.questions.reader import Answer, Reader
 from analysis.questions import GENDER, ResolvedQuestion
 from probes.toyworld import checker, verdict
-from probes.toyworld.draw import SIZE
 from probes.toyworld.scene import CaptionContent, parse
 from probes.toyworld.world import load_world
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COMPONENTS = ("female", "male")  # the paper's labels of component a, which feminine words draw, and of b
 UNCLEAR = "unclear"
 
 
-class ToyworldCheckerReader:
+class ToyworldCheckerReader(Reader):
     """Reads toyworld's images; see :class:`analysis.observe.questions.reader.Reader`."""
 
-    name, parameters = "toyworld-checker", 0
+    name = "toyworld-checker"
     libraries = ("numpy", "pandas")
 
     def __str__(self) -> str:
@@ -42,37 +37,25 @@ class ToyworldCheckerReader:
         """Versions of the checker and of the verdict."""
         return {"checker": checker.VERSION, "verdict": verdict.VERSION}
 
-    def load(self, device: Any) -> None:
-        """Nothing is loaded."""
-
     def answers(
         self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
     ) -> list[list[Answer]]:
         """Return the answers for each image of 64 × 64 pixels; of gender with the posterior of the component."""
-        return answers_by_size(
-            images,
-            questions,
-            SIZE,
-            lambda fitting: [[_answer(question, *read) for question in questions] for read in _read(fitting)],
+        require_size(
+            [image.pixels for image in images], "observe.questions: toyworld-checker", "ask another reader"
         )
-
-
-def _read(images: Sequence[StoredImage]) -> list[tuple[Mapping[str, Any], float]]:
-    """Return what is seen in each image, and its verdict; NaN where no figure is seen."""
-    pixels = np.stack([image.pixels for image in images])
-    seen = checker.read_images(pixels)
-    readings = verdicts(seen, [image.prompt for image in images])
-    readings[~shows_figure(checker.read_colours(pixels))] = np.nan
-    return list(zip(seen.to_dict("records"), readings.tolist()))
-
-
-def verdicts(seen: pd.DataFrame, prompts: Sequence[str]) -> NDArray[np.float64]:
-    """Return the verdict of each image, shape ``(n,)``; a prompt that toyworld cannot read counts as naming nothing."""
-    world = load_world()
-    return verdict.verdict(seen, [_named(prompt) for prompt in prompts], world)
+        pixels = np.stack([image.pixels for image in images])
+        seen = checker.read_images(pixels)
+        verdicts = verdict.verdict(seen, [_named(image.prompt) for image in images], load_world())
+        verdicts[~shows_figure(checker.read_colours(pixels))] = np.nan
+        return [
+            [_answer(question, things, float(value)) for question in questions]
+            for things, value in zip(seen.to_dict("records"), verdicts)
+        ]
 
 
 def _named(prompt: str) -> CaptionContent:
+    """What a prompt names; nothing where toyworld cannot read it."""
     try:
         return parse(prompt, load_world())
     except ValueError:

@@ -32,11 +32,8 @@ SETTINGS: Mapping[str, Any] = {
     "layers": 2,
     "answers": list(ANSWERS),
 }
-SIDE = 64  # pixels
 ENCODER = WEIGHTS / "vqa" / "encoder" / "model.safetensors"  # that it was trained on: RAM as it was then
-Seen = tuple[
-    torch.Tensor, torch.Tensor
-]  # states of tags ``(n, 47, 112)`` and tokens of places ``(n, 65, 96)``
+Seen = tuple[torch.Tensor, torch.Tensor]  # states of tags (n, 47, 112) and tokens of places (n, 65, 96)
 
 
 class ImageEncoder:
@@ -159,9 +156,6 @@ def tokens_of(tokenizer: Any, questions: Sequence[str], limit: int) -> tuple[tor
 
     Longer ones than `limit` are cut off, and end with the last token.
     """
-    numbers = [tokenizer(text, truncation=True, max_length=limit).input_ids for text in questions]
-    lengths = torch.tensor([len(one) for one in numbers])
-    tokens = torch.full((len(numbers), int(lengths.max())), tokenizer.eos_token_id)
-    for row, one in enumerate(numbers):
-        tokens[row, : len(one)] = torch.tensor(one)
-    return tokens, lengths
+    options = {"truncation": True, "max_length": limit, "padding": True, "return_tensors": "pt"}
+    encoded = tokenizer(list(questions), **options)
+    return encoded.input_ids, encoded.attention_mask.sum(1)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from analysis.observe.checkpoints import fit, read_json, read_weights, sha256
+from analysis.observe.objects.models.toyworld_checker import require_size
 from analysis.observe.observer import StoredImage
-from analysis.observe.questions.reader import Answer, answers_by_size
-from analysis.observe.questions.toyworld_network import ENCODER, SIDE, AnswerNetwork, ImageEncoder, tokens_of
+from analysis.observe.questions.reader import Answer, Reader
+from analysis.observe.questions.toyworld_network import ENCODER, AnswerNetwork, ImageEncoder, tokens_of
 from analysis.questions import ResolvedQuestion
 from probes.models.pretrained import from_folder
 from probes.toyworld import WEIGHTS
@@ -36,7 +36,7 @@ def load_network(folder: Path) -> AnswerNetwork:
     return model.float().eval()
 
 
-class ToyworldVqa:
+class ToyworldVqa(Reader):
     """Asks the small network; see :class:`analysis.observe.questions.reader.Reader`."""
 
     name = "toyworld-vqa"
@@ -44,55 +44,33 @@ class ToyworldVqa:
 
     def __init__(self, folder: Path = FOLDER):
         self.folder = folder
-        self._model: AnswerNetwork | None = None
-        self._encoder: ImageEncoder | None = None
-        self._tokenizer: Any = None
+        self.files = (folder / "model.safetensors", ENCODER)
 
     def __str__(self) -> str:
         return "toyworld's small network"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_model": None, "_encoder": None, "_tokenizer": None}
-
-    @property
-    def parameters(self) -> int:
-        """Number of parameters of the network and its image encoder, from the size of their float16 weights."""
-        return sum(file.stat().st_size // 2 for file in self._files)
-
-    @property
-    def _files(self) -> tuple[Path, Path]:
-        return self.folder / "model.safetensors", ENCODER
-
-    @cached_property
-    def _checksums(self) -> tuple[str, ...]:
-        return tuple(map(sha256, self._files))
-
     def identity(self) -> dict[str, Any]:
         """The weights of the network and of its image encoder."""
-        return dict(zip(("checkpoint", "encoder"), self._checksums))
+        return dict(zip(("checkpoint", "encoder"), map(sha256, self.files)))
 
     def load(self, device: torch.device) -> None:
         """Load network, image encoder and tokenizer."""
         self._model, self._tokenizer = load_network(self.folder).to(device), toyworld_tokenizer()
         self._encoder = ImageEncoder(device)
 
+    @torch.inference_mode()
     def answers(
         self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
     ) -> list[list[Answer]]:
         """The likeliest word, with its probability, for every question about each image of 64 × 64 pixels."""
-        return answers_by_size(images, questions, SIDE, lambda fitting: self._answers(fitting, questions))
-
-    @torch.inference_mode()
-    def _answers(
-        self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
-    ) -> list[list[Answer]]:
-        assert self._model is not None and self._encoder is not None, "it is loaded before it looks"
+        pixels = [image.pixels for image in images]
+        require_size(pixels, "observe.questions: toyworld-vqa", "ask another reader")
         settings, device = self._model.settings, self._model.names.device
         texts = [question.text for question in questions]
         tokens, lengths = tokens_of(self._tokenizer, texts, settings["context_length"])
         shape = (len(images), *tokens.shape)
         logits = self._model(
-            self._encoder([image.pixels for image in images]),
+            self._encoder(pixels),
             tokens.expand(shape).to(device),
             lengths.expand(shape[:2]).to(device),
         )

@@ -7,29 +7,28 @@ image without a face, or whose skin has no typology angle, has a row that says s
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from analysis.metrics import illumination, skin_tone
 from analysis.metrics.skin_tone import GREY, is_grey, read_skin
-from analysis.observe.checkpoints import find
+from analysis.observe.features.observer import of_toyworld
 from analysis.observe.observer import ImageObserver, StoredImage
-from analysis.observe.skin.faces import FaceAlignment, require_library
-from analysis.observe.skin.regions import FaceSkin, Region, SkinSource, ToyworldSkin
+from analysis.observe.skin.faces import FaceSkin
+from analysis.observe.skin.regions import Region, SkinSource, ToyworldSkin
 from analysis.observe.skin.trust import Trust
+from probes.config.observation import SkinTone
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.models.weights import pick_device
 from probes.prompts.diagnostic import is_diagnostic
 from probes.runs import schemas as runs_schemas
 from probes.runs.run import Run
-from probes.toyworld import MODELS
-from probes.toyworld.draw import SIZE
 
 KIND = "attributes/skin_tone"
 BATCH = 16  # images in one go; each is observed alone, so it alters nothing
@@ -37,52 +36,50 @@ BATCH = 16  # images in one go; each is observed alone, so it alters nothing
 
 @dataclass(frozen=True)
 class Light:
-    """What sets the light of an image right.
+    """What sets the light of an image right, by ``observe.skin_tone``.
 
-    ``kind`` ``none`` leaves the colours alone; one of `illumination.ESTIMATES` takes the colour of the light from the
-    whole image, and leaves a black one alone; ``given``: the light is known, as `illumination.white_of` takes it;
-    ``trust`` reads the albedo of the cheeks in the place of the pixels of the region.
+    An estimate takes the colour of the light from the whole image, and leaves a black one alone; TRUST reads the
+    albedo of the cheeks in the place of the pixels of the region.
     """
 
-    kind: str = "none"
-    adaptation: illumination.Adaptation = "bradford"
-    illuminant: str | None = None
+    options: SkinTone
     trust: Trust | None = None
 
     @property
     def name(self) -> str:
         """As it is stored; empty where nothing is done."""
-        return {"none": "", "given": f"given {self.illuminant}"}.get(self.kind, self.kind)
+        kind = self.options.illumination
+        return {"none": "", "given": f"given {self.options.illuminant}"}.get(kind, kind)
 
     def fields(self) -> Mapping[str, Any]:
         """Everything that alters what it does: version and what is scaled, or the checksums of TRUST's files."""
         if self.trust is not None:
             return self.trust.fields()
-        used = {"version": illumination.VERSION, "adaptation": self.adaptation}
-        return {} if self.kind == "none" else used
+        used = {"version": illumination.VERSION, "adaptation": self.options.adaptation}
+        return used if self.name else {}
 
     def corrected(self, image: np.ndarray, region: Region) -> np.ndarray:
         """Colours ``(n, 3)`` of the region as they would be in daylight; 8-bit, or floats from 0 to 1."""
         if self.trust is not None:
-            assert region.landmarks is not None, "TRUST takes faces by their landmarks"
             return self.trust.albedo(image, region.landmarks)
         white = None
-        if self.illuminant is not None:
-            white = illumination.white_of(self.illuminant)
-        elif self.kind != "none":
-            white = illumination.estimated_white(image, self.kind)
+        if self.options.illuminant is not None:
+            white = illumination.white_of(self.options.illuminant)
+        elif self.name:
+            white = illumination.estimated_white(image, self.options.illumination)
         if white is None:
             return region.pixels
-        return illumination.under_daylight(region.pixels, white, self.adaptation)
+        return illumination.under_daylight(region.pixels, white, self.options.adaptation)
 
 
-@dataclass
 class SkinToneObserver(ImageObserver):
     """Stores one row per image; its model is a `SkinSource`; see :class:`analysis.observe.observer.ImageObserver`."""
 
-    light: Light
+    schema = runs_schemas.TONES
 
-    schema, kind, batch = runs_schemas.TONES, KIND, BATCH
+    def __init__(self, config: Config, source: SkinSource, light: Light):
+        super().__init__(config, source, KIND, BATCH)
+        self.light = light
 
     def __str__(self) -> str:
         light = f"; light: {self.light.name}" if self.light.name else ""
@@ -91,18 +88,18 @@ class SkinToneObserver(ImageObserver):
     @cached_property
     def device(self) -> Any:
         """The torch device; the CPU where there are no models."""
-        return super().device if self.model.parameters else pick_device("cpu")
+        return super().device if self.files else pick_device("cpu")
 
     @property
-    def parameters(self) -> int:
-        """Size of what finds the skin and sets its light right."""
-        return self.model.parameters + (self.light.trust.parameters if self.light.trust else 0)
+    def files(self) -> list[Path]:
+        """Weights of what finds the skin and sets its light right."""
+        return [*self.model.files, *(self.light.trust.files if self.light.trust else ())]
 
     def _settings(self) -> dict[str, Any]:
         """Region, light, mean, and the version of the arithmetic."""
         return {
             "version": skin_tone.VERSION,
-            **self.model.fields(),
+            **self.model.identity(),
             "illumination": self.light.name,
             **{f"illumination.{name}": value for name, value in self.light.fields().items()},
             "mean": self.config.observe.skin_tone.mean,
@@ -110,14 +107,13 @@ class SkinToneObserver(ImageObserver):
 
     def fields(self) -> dict[str, Any]:
         """Every setting of `observe.skin_tone` that alters a tone, and the device."""
-        prefixed = {f"observe.skin_tone.{name}": value for name, value in self._settings().items()}
-        return {**prefixed, "observe.device": self.device_type}
+        settings = {f"observe.skin_tone.{name}": value for name, value in self._settings().items()}
+        return {**settings, "observe.device": self.device_type}
 
     def load(self) -> None:
         """Load what finds the skin and what sets its light right."""
-        self.model.load()
-        if self.light.trust:
-            self.light.trust.load()
+        for model in filter(None, (self.model, self.light.trust)):
+            model.load(self.device)
 
     def read(self, images: Sequence[StoredImage]) -> Sequence[Region]:
         """The skin of each image."""
@@ -133,23 +129,21 @@ class SkinToneObserver(ImageObserver):
             return [_without(GREY, f"{GREY}: 99 % of the picture's pixels have no colour")]
         tone = read_skin(self.light.corrected(image.pixels, seen), self.config.observe.skin_tone.mean)
         lightness, red, yellow = tone.lab
-        row = {
-            "status": GREY if tone.reason.startswith(GREY) else "no skin" if tone.tone is None else "ok",
-            "reason": tone.reason or seen.reason,
-            "pixels": tone.pixels,
-            **{"L": lightness, "a": red, "b": yellow},
-            "ita": None if math.isnan(tone.ita) else tone.ita,
-            **{name: getattr(tone, name) for name in ("tone", "tone_ciede2000", "tone_dalleval2023")},
-            "illumination": self.light.name,
-        }
-        return [row]
+        return [
+            {
+                "status": GREY if tone.reason.startswith(GREY) else "no skin" if tone.tone is None else "ok",
+                "reason": tone.reason or seen.reason,
+                "pixels": tone.pixels,
+                **{"L": lightness, "a": red, "b": yellow},
+                "ita": None if math.isnan(tone.ita) else tone.ita,
+                **{name: getattr(tone, name) for name in ("tone", "tone_ciede2000", "tone_dalleval2023")},
+                "illumination": self.light.name,
+            }
+        ]
 
     def record(self, run: Run) -> dict[str, Any]:
         """Return how tones were read, and of how many images, under ``attributes/skin_tone``."""
-        statuses = Counter(
-            status for table in run.part_tables(KIND, ["status"]) for status in table["status"].to_pylist()
-        )
-        counts = dict(sorted(statuses.items()))
+        counts = run.read(KIND, ["status"])["status"].value_counts().sort_index().to_dict()
         device = {"observe.device": self.device_type}
         return {KIND: {**self._settings(), **device, "versions": self.versions, "counts": counts}}
 
@@ -160,20 +154,14 @@ def _without(status: str, reason: str) -> dict[str, Any]:
     return {"status": status, "reason": reason, **dict.fromkeys(names), "pixels": 0, "illumination": ""}
 
 
-def _device(config: Config) -> str:
-    return str(pick_device(config.observe.device, "observe.device", prefer=config.generate.device))
-
-
 def skin_observer(config: Config) -> tuple[SkinToneObserver | None, str]:
-    """The observer of skin tone where a configuration asks for it; else none, and why.
-
-    Without an observer and without a reason it was not asked for.
-    """
+    """The observer of skin tone where a configuration asks for it; else none, and why (nothing: not asked for)."""
     options = config.observe.skin_tone
     if options.look is False or not (options.look is True or is_diagnostic(config)):
         return None, ""
     try:
-        return SkinToneObserver(config, _source(config), _light(config)), ""
+        light = Light(options, Trust(options.trust) if options.trust else None)
+        return SkinToneObserver(config, _source(config), light), ""
     except UserError as error:
         if options.look is True:
             raise
@@ -182,24 +170,7 @@ def skin_observer(config: Config) -> tuple[SkinToneObserver | None, str]:
 
 def _source(config: Config) -> SkinSource:
     options = config.observe.skin_tone
-    region = options.region
-    if region == "auto":
-        bundled = config.model in MODELS and not {config.sampler.height, config.sampler.width} - {None, SIZE}
-        region = "toyworld" if bundled and options.illumination != "trust" else "face-alignment"
-    if region == "toyworld":
+    bundled = of_toyworld(config) and options.illumination != "trust"
+    if options.region == "toyworld" or (options.region == "auto" and bundled):
         return ToyworldSkin()
-    if region == "image":
-        return SkinSource()
-    require_library()
-    for kind in ("landmarks", "detector"):
-        find(getattr(options, kind), f"observe.skin_tone.{kind}", fetch=False)
-    return FaceSkin(FaceAlignment(options.landmarks, options.detector, _device(config)))
-
-
-def _light(config: Config) -> Light:
-    options = config.observe.skin_tone
-    kind, trust = options.illumination, None
-    if kind == "trust":
-        assert options.trust is not None, "checked with the configuration"
-        trust = Trust(options.trust, _device(config))
-    return Light(kind, options.adaptation, options.illuminant if kind == "given" else None, trust)
+    return SkinSource() if options.region == "image" else FaceSkin(options.landmarks, options.detector)

@@ -1,9 +1,8 @@
 """The albedo of a face by TRUST (Feng et al. 2022, "Towards Racially Unbiased Skin Tone Estimation"), from its files.
 
 Of the light of a scene and a crop of a face the published networks give the coefficients of an albedo in the texture
-space of FLAME, and DALL-Eval reads the tone from the cheeks of that texture. Networks and files are as the published
-test code names them. The files themselves are given out on registration: what is tested here is that layout, with
-random weights. Code and weights of TRUST are for non-commercial research; neither is in this package.
+space of FLAME, and DALL-Eval reads the tone from the cheeks of that texture. The files are given out on registration,
+for non-commercial research; what is tested here is their layout, with random weights.
 """
 
 from __future__ import annotations
@@ -34,27 +33,23 @@ CROP = 1.6  # side of the crop over the mean of the width and the height of the 
 class Trust:
     """Reads the albedo of faces; `folder` holds `FILES`."""
 
-    parameters = 52_000_000
-
-    def __init__(self, folder: str, device: str):
-        self.folder, self.device = expand_model(folder, PLACE), device
+    def __init__(self, folder: str):
+        self.folder = expand_model(folder, PLACE)
         missing = [name for name in FILES if not (self.folder / name).is_file()]
         if missing:
             raise UserError(
                 f"{PLACE}: {self.folder}: expected {', '.join(FILES)}, found no {missing[0]}: register at"
                 " trust.is.tue.mpg.de for TRUST's; the mask stands beside DALL-Eval's code"
             )
-        self._networks: tuple[Any, Any] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_networks": None}
+        self.files = [self.folder / name for name in FILES]
 
     def fields(self) -> dict[str, str]:
         """The checksum of every file."""
-        return {f"trust/{name}": sha256(self.folder / name) for name in FILES}
+        return {f"trust/{file.name}": sha256(file) for file in self.files}
 
-    def load(self) -> None:
+    def load(self, device: Any) -> None:
         """Load the networks, the texture and the mask."""
+        self.device = device
         scene, albedo = encoder(3, 3), encoder(6, COEFFICIENTS)
         for network, name, key in ((scene, SCENE_LIGHT, "E_scene_light"), (albedo, ALBEDO, "E_albedo")):
             path = self.folder / name
@@ -98,18 +93,14 @@ class Trust:
         """The 54 coefficients of the albedo of a face, of a scene and a crop, ``(224, 224, 3)`` from 0 to 1."""
         import torch
 
-        assert self._networks is not None, "it is loaded before it looks"
         of_scene, of_albedo = self._networks
-        scenes, faces = (
-            torch.from_numpy(np.ascontiguousarray(picture, np.float32).transpose(2, 0, 1))[None].to(
-                self.device
-            )
-            for picture in (scene, face)
+        pictures = (
+            torch.from_numpy(np.stack([scene, face]).astype(np.float32)).permute(0, 3, 1, 2).to(self.device)
         )
         with torch.no_grad():
-            light = of_scene(scenes)  # the strength of red, green and blue
+            light = of_scene(pictures[:1])  # the strength of red, green and blue
             light = light[:, :, None, None].expand(-1, -1, SIDE, SIDE)
-            return of_albedo(torch.cat([light, faces], dim=1))[0].cpu().numpy()
+            return of_albedo(torch.cat([light, pictures[1:]], dim=1))[0].cpu().numpy()
 
     def texture(self, coefficients: np.ndarray) -> np.ndarray:
         """The albedo in UV space, ``(256, 256, 3)`` RGB from 0 to 1; the model's channels are blue, green, red."""
@@ -120,10 +111,7 @@ class Trust:
 
 
 def encoder(channels: int, outputs: int) -> Any:
-    """One of TRUST's encoders, with random weights: ResNet-50 of so many channels, and two layers on its features.
-
-    3 channels, or 6 with the light of the scene before the picture.
-    """
+    """One of TRUST's encoders, with random weights: ResNet-50 of 3 or 6 channels, and two layers on its features."""
     from torch import nn
     from torchvision.models import resnet50
 

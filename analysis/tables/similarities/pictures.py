@@ -64,7 +64,7 @@ def image_similarities(
     for (triplet, seed), ids in draws.items():
         present = [name for name in indicators if name in ids]
         fine = [name for name in present if ids[name] not in left_out]
-        pictures = dict(zip(fine, map(pixels.Picture, load([ids[name] for name in fine])))) if fine else {}
+        pictures = dict(zip(fine, map(pixels.grey, load([ids[name] for name in fine])))) if fine else {}
         for first, second in combinations(present, 2):
             why = [left_out[ids[name]] for name in (first, second) if ids[name] in left_out]
             if why:

@@ -22,7 +22,7 @@ from analysis.methods.skills.scores import ACCURACY, COLUMNS, seen
 from analysis.methods.skills.tables import ALL, AVERAGE, ScoredImages, accuracy_table
 from analysis.observe.objects.detection import DetectionEngine
 from analysis.observe.objects.engines.choice import object_observer
-from analysis.observe.objects.models.toyworld_scenes import ToyworldScenes
+from analysis.observe.objects.models.toyworld_checker import ToyworldScenes
 from lab.templates import render
 from lab.validate.skills.scenes import SkillScene, draw_scene, scenes, total
 from probes import command_line

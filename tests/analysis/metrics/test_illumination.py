@@ -12,7 +12,7 @@ from analysis.metrics.illumination import (
     white_of,
 )
 from analysis.metrics.skin_tone import lab_colours, monk_colours, nearest_by_angle, typology_angle
-from probes.config.observation import LIGHTS
+from probes.config.observation import LIGHTS, SkinTone
 
 # Bradford adaptation from A to D65 as Lindbloom tabulates it, for whites of Y = 1
 A_TO_D65 = np.array(
@@ -82,5 +82,5 @@ def test_an_estimate_says_the_colour_of_light_and_not_how_much():
 
 @pytest.mark.parametrize("illuminant", ["D", "#00ffff", "#gggggg"])
 def test_a_light_that_is_none_is_refused(illuminant):
-    with pytest.raises(ValueError, match=r"expected|combination"):
-        white_of(illuminant)
+    with pytest.raises(ValueError, match=r"expected A, B, C, .* or a colour with some red, green and blue"):
+        SkinTone(illumination="given", illuminant=illuminant)

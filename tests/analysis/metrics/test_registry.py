@@ -85,7 +85,7 @@ def test_a_metric_of_pictures_names_its_function():
     for name, function in named.items():
         score = getattr(pixels, function)
         there, back, same = (
-            score(pixels.PicturePair(*map(pixels.Picture, pair)))
+            score(pixels.PicturePair(*map(pixels.grey, pair)))
             for pair in (images, images[::-1], images[:1] * 2)
         )
         row = METRICS[name]

@@ -1,21 +1,12 @@
-"""Checkpoints by path and name, read and fitted; the published layouts at their real size, without weights."""
+"""Checkpoints by path and name, read and fitted."""
 
 import pytest
 import torch
 from safetensors.torch import save_model
-from transformers import (
-    BertConfig,
-    GroundingDinoConfig,
-    GroundingDinoForObjectDetection,
-    SamConfig,
-    SamModel,
-    SwinConfig,
-)
 
 from analysis.observe.checkpoints import find, fit, read_weights, sha256
-from analysis.observe.objects.models import grounding_dino, hf_keys, hf_settings, segment_anything
+from analysis.observe.objects.models import grounding_dino
 from probes.errors import UserError
-from tests.analysis.observe.tiny_models import save_text_encoder
 
 
 def test_a_file_by_path_and_by_name(tmp_path, monkeypatch):
@@ -60,44 +51,6 @@ def test_heads_that_layers_share_are_stored_once(tmp_path):
     with pytest.raises(UserError, match=r"got 2 missing \(2.weight\), 1 unknown \(other\)"):
         kept = {name: value for name, value in weights.items() if not name.startswith("2")}
         fit(second, {**kept, "other": torch.ones(1)}, path=tmp_path, field="x", what="a model")
-
-
-def shapes(weights):
-    return {name: tuple(value.shape) for name, value in weights.items()}
-
-
-def test_published_detectors_are_the_same_in_both_layouts(tmp_path):
-    """Real sizes: the same network of either layout, each weight with its place, and none left."""
-    told = grounding_dino.description(tmp_path / "groundingdino_swint_ogc.pth")
-    tokenizer, _ = grounding_dino.text_encoder(str(save_text_encoder(tmp_path / "bert")))
-    config = GroundingDinoConfig(
-        backbone_config=SwinConfig(out_indices=[2, 3, 4]),  # the class's own defaults
-        text_config=BertConfig(num_hidden_layers=1),
-    )
-    read = hf_settings.detector(config, tmp_path, "x")
-    assert {**read, "swin": None} == {key: told[key] for key in read}
-    with torch.device("meta"):
-        theirs = GroundingDinoForObjectDetection(config).state_dict()
-    ours = grounding_dino.build({**told, **read}, tokenizer, config.text_config).state_dict()
-    expected = grounding_dino.build(told, tokenizer, config.text_config).state_dict()
-    assert shapes(hf_keys.grounding_dino(theirs, ours)) == shapes(expected)
-
-
-def test_published_segmenters_are_the_same_in_both_layouts(tmp_path):
-    told = segment_anything.description(tmp_path / "sam_vit_b_0.pth")
-    images = {
-        "hidden_size": told["embed_dim"],
-        "mlp_dim": 4 * told["embed_dim"],
-        "num_hidden_layers": told["depth"],
-        "num_attention_heads": told["num_heads"],
-        "global_attn_indexes": told["global_attn_indexes"],
-    }
-    config = SamConfig(vision_config=images)  # all else is the class's own
-    assert hf_settings.segmenter(config, tmp_path, "x") == told
-    with torch.device("meta"):
-        ours = segment_anything.build(told).state_dict()
-        theirs = SamModel(config).state_dict()
-    assert shapes(hf_keys.segment_anything(theirs, ours)) == shapes(ours)
 
 
 def test_a_detector_of_unknown_name(tmp_path):

@@ -10,7 +10,6 @@ import torch
 from analysis.observe.checkpoints import sha256
 from analysis.observe.objects.engines import grounded
 from analysis.observe.objects.engines.choice import object_observer
-from analysis.observe.objects.tags.tag_captions import captions
 from analysis.observe.stage import observe
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -136,24 +135,6 @@ def test_what_is_looked_for_unless_it_is_said(said, tags, vocabulary, checkpoint
         monkeypatch.setattr(grounded, "read_vocabulary", lambda path: ["dog"])
     plan = object_observer(Config(prompts=["a {person}"], model="a/b", observe={**checkpoints, **said}))[0]
     assert (plan.resolved["tags"], plan.resolved["vocabulary"]) == (tags, vocabulary)
-
-
-def test_a_long_vocabulary_takes_several_passes_and_the_plan_says_so(settings, noise, tmp_path):
-    """As many captions as the engine really makes, at the least, and what they find is of all of them."""
-    more = {"tags": ["vocabulary", "prompt"], "vocabulary": "everyday", "device": "cpu"}
-    given = {name: value for name, value in settings.items() if name != "model"} | more
-    plan = object_observer(Config(prompts=["a {person}"], model="a/b", observe=given))[0]
-    engine = plan.engine()
-    tags = [list(one) for one in plan.tags()([None], [("a person with a quokka",)])]
-    assert tags[0][-1] == "quokka" and len(tags[0]) == len(plan.vocabulary) + 1  # "person" is in it already
-    made = captions(tags[0], engine.detector.tokenizer, engine.detector.limit)
-    assert 1 < plan.passes <= len(made)
-    assert f"({len(plan.vocabulary)} tags)" in str(plan)
-    assert f"at least {plan.passes} passes of the detector over each image" in str(plan)
-    one = object_observer(
-        Config(prompts=["a {person}"], model="a/b", observe={**given, "tags": ["prompt"], "vocabulary": None})
-    )[0]
-    assert "passes" not in str(one)
 
 
 def broken(settings, tmp_path, **files):

@@ -27,7 +27,7 @@ class Brightness(Observer):
     schemas = MappingProxyType(
         {"features": pa.schema([*COLUMNS, ("mean", pa.float32()), ("fault", pa.string())])}
     )
-    batch = 2
+    batch, device_type = 2, "cpu"
     resolved = MappingProxyType({"objects": False})
 
     def __init__(self, scale=1.0):

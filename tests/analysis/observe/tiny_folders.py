@@ -1,6 +1,5 @@
 """Small detectors and segmenters with random weights in transformers' own classes, saved in its layout."""
 
-import json
 from pathlib import Path
 
 import torch
@@ -9,7 +8,9 @@ from transformers import (
     BertConfig,
     GroundingDinoConfig,
     GroundingDinoForObjectDetection,
+    GroundingDinoImageProcessor,
     SamConfig,
+    SamImageProcessor,
     SamModel,
     SwinConfig,
 )
@@ -42,7 +43,7 @@ def save_detector_folder(folder: Path, seed=0, **config) -> GroundingDinoForObje
     options = GroundingDinoConfig(backbone_config=backbone, text_config=text, **{**small, **config})
     model = stirred(GroundingDinoForObjectDetection(options), seed).eval()
     model.save_pretrained(folder)
-    (folder / "preprocessor_config.json").write_text(json.dumps({"size": SIDES}))
+    GroundingDinoImageProcessor(size=SIDES).save_pretrained(folder)
     # the class knows the ends of captions by their place in BERT's own vocabulary
     ends = AutoTokenizer.from_pretrained(folder).convert_tokens_to_ids(["[CLS]", "[SEP]", ".", "?"])
     model.model.special_tokens = torch.tensor(ends)
@@ -78,4 +79,8 @@ def save_segmenter_folder(folder: Path, seed=0, **images) -> SamModel:
     torch.manual_seed(seed)
     model = stirred(SamModel(config), seed, by=0.2).eval()
     model.save_pretrained(folder)
+    side = {"height": 64, "width": 64}
+    SamImageProcessor(
+        size={"longest_edge": 64}, pad_size=side, mask_size={"longest_edge": 16}
+    ).save_pretrained(folder)
     return model

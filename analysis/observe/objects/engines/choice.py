@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from analysis.observe.checkpoints import TOYWORLD
+from analysis.observe.features.observer import of_toyworld
 from analysis.observe.objects.engines.detr import DetrObserver
 from analysis.observe.objects.engines.grounded import MODELS, GroundedObserver
 from analysis.observe.objects.engines.toyworld import CheckerObserver, ScenesObserver
@@ -33,7 +34,7 @@ def object_observer(config: Config) -> tuple[ObjectObserver | None, str]:
     if settings.engine == "auto" and not named:
         if config.model not in toyworld.MODELS:
             return None, f"no detector for the images of this model: {_LINES}"
-        if {config.sampler.height, config.sampler.width} - {None, SIZE}:
+        if not of_toyworld(config):
             return None, f"toyworld's detectors know images of {SIZE} × {SIZE} pixels only: name {_NAME}"
         named, own = list(MODELS), settings.model_copy(update=dict.fromkeys(MODELS, TOYWORLD))
         config = config.model_copy(update={"observe": own})

@@ -2,82 +2,47 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from analysis.observe.checkpoints import find, parameters, revision, sha256, weight_files
+from analysis.observe.checkpoints import revision
 from analysis.observe.objects.detection import DetectionEngine
-from analysis.observe.objects.observer import ObjectObserver, description
+from analysis.observe.objects.observer import ObjectObserver
 from analysis.observe.objects.tags.tags import Tags, fixed
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.paths import display_name
 
 
 class DetrObserver(ObjectObserver):
     """DETR will look, for the classes that it was trained on."""
 
     engine_name, libraries = "detr", ("torch", "transformers", "timm")
+    kinds, thresholds = ("detector",), ("box_threshold",)
 
     def __init__(self, config: Config):
-        super().__init__(config)
-        if not self.settings.detector:
+        if not config.observe.detector:
             raise UserError(
-                "observe.detector: expected a folder, hub id or .pth of DETR for the engine detr, found none: name one,"
+                "observe.detector: expected a folder or hub id of DETR for the engine detr, found none: name one,"
                 " such as facebook/detr-resnet-101-dc5"
             )
-        find(self.settings.detector, "observe.detector", fetch=False)
-        _ = self.device
+        super().__init__(config)
 
     def __str__(self) -> str:
         return f"detr: boxes by {self.settings.detector}, filled; batches of {self.batch} on {self.device}"
-
-    @cached_property
-    def path(self) -> Path:
-        """Path of the detector on this machine; fetches it from the hub."""
-        return find(str(self.settings.detector), "observe.detector")  # type: ignore[return-value]
-
-    @cached_property
-    def checkpoints(self) -> dict[str, str]:
-        """The checksum of every file of weights."""
-        return {file.name: sha256(file) for file in weight_files(self.path)}
-
-    @property
-    def parameters(self) -> int:
-        """Parameters of the model, about."""
-        return parameters(weight_files(self.path))
-
-    def fields(self) -> dict[str, Any]:
-        """Every field that alters what is seen, for the identity of the parts."""
-        return {
-            "observe.engine": self.engine_name,
-            "observe.detector": sorted(self.checkpoints.values()),
-            "observe.detector.description": description(self.path),
-            "observe.box_threshold": self.settings.box_threshold,
-            "observe.batch": self.batch,
-            "observe.device": self.device_type,
-        }
 
     def engine(self) -> DetectionEngine:
         """The engine, loaded."""
         from analysis.observe.objects.models.detr import Detr
 
-        return Detr(self.path, self.device, threshold=self.settings.box_threshold, batch=self.batch)
+        path, threshold = self.paths["detector"], self.settings.box_threshold
+        return Detr(path, self.device, threshold=threshold, batch=self.batch)
 
     def tags(self) -> Tags:
         """The classes that it was trained on, for every image."""
         from analysis.observe.objects.models.detr import classes
 
-        return fixed(classes(self.path), "detector")
+        return fixed(classes(self.paths["detector"]), "detector")
 
     def described(self) -> dict[str, Any]:
         """The detector alone."""
-        return {
-            "detector": display_name(str(self.settings.detector)),
-            "revision": revision(self.path),
-            "segmenter": None,
-            "tags": ["detector"],
-            "checkpoints": {"detector": self.checkpoints},
-            "thresholds": {"box_threshold": self.settings.box_threshold},
-        }
+        alone = {"revision": revision(self.paths["detector"]), "segmenter": None, "tags": ["detector"]}
+        return super().described() | alone

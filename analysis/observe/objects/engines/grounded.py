@@ -6,12 +6,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from analysis.observe.checkpoints import TOYWORLD, find, parameters, sha256, weight_files
+from analysis.observe.checkpoints import TOYWORLD
 from analysis.observe.objects.detection import DetectionEngine
-from analysis.observe.objects.observer import ObjectObserver, description
-from analysis.observe.objects.tags.tag_captions import fewest_captions
-from analysis.observe.objects.tags.tags import Tags, combined, fixed, prompt_nouns, read_vocabulary
-from analysis.observe.objects.tags.vocabularies import EVERYDAY
+from analysis.observe.objects.observer import ObjectObserver
+from analysis.observe.objects.tags.tags import EVERYDAY, Tags, combined, fixed, prompt_nouns, read_vocabulary
 from probes.config.schema import Config, Observe
 from probes.errors import UserError
 from probes.paths import display_name
@@ -20,25 +18,22 @@ from probes.runs.parts import digest
 OWN_NMS = 0.8  # a garment's box can be nearly the figure's: with the usual 0.5 one of them would go
 USUAL_NMS = 0.5
 MODELS = ("detector", "segmenter")
-THRESHOLDS = ("box_threshold", "text_threshold", "nms_iou")
 
 
 class GroundedObserver(ObjectObserver):
     """A detector and a segmenter will look; what the configuration leaves open is settled."""
 
     engine_name = "groundingdino"
+    kinds, thresholds = MODELS, ("box_threshold", "text_threshold", "nms_iou")
 
     def __init__(self, config: Config):
         settings = config.observe.model_copy(update=_sources(config.observe))
         if settings.nms_iou is None:
             usual = OWN_NMS if settings.detector == TOYWORLD else USUAL_NMS
             settings = settings.model_copy(update={"nms_iou": usual})
-        super().__init__(config.model_copy(update={"observe": settings}))
         _require_sources(settings)
-        _ = self.vocabulary
-        for kind in MODELS:
-            find(getattr(settings, kind), f"observe.{kind}", fetch=False)
-        _ = self.device
+        self.vocabulary = read_vocabulary(settings.vocabulary) if settings.vocabulary else []
+        super().__init__(config.model_copy(update={"observe": settings}))
 
     @property
     def libraries(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -49,50 +44,15 @@ class GroundedObserver(ObjectObserver):
     def __str__(self) -> str:
         settings = self.settings
         count = f" ({len(self.vocabulary)} tags)" if self.vocabulary else ""
-        more = f"; at least {self.passes} passes of the detector over each image"
-        passes = more if self.passes > 1 else ""
         return (
             f"{self.engine_name}: boxes by {settings.detector}, masks by {settings.segmenter}, tags from"
-            f" {', '.join(settings.tags)}{count}; batches of {self.batch} on {self.device}{passes}"
+            f" {', '.join(settings.tags)}{count}; batches of {self.batch} on {self.device}"
         )
 
     @cached_property
-    def passes(self) -> int:
-        """Captions, at least, in which an image's tags fit: of each the detector makes a pass."""
-        if "vocabulary" in self.settings.tags:
-            return fewest_captions(self.vocabulary)
-        return 1
-
-    @property
-    def _thresholds(self) -> dict[str, float]:
-        return {name: getattr(self.settings, name) for name in THRESHOLDS}
-
-    @cached_property
-    def vocabulary(self) -> list[str]:
-        """The tags of the vocabulary file, if one is named."""
-        return read_vocabulary(self.settings.vocabulary) if self.settings.vocabulary else []
-
-    @property
-    def parameters(self) -> int:
-        """Parameters of all models, about."""
-        files = [file for path in self.paths.values() for file in weight_files(path)]
-        return parameters([*files, self.ram.weights] if "ram" in self.settings.tags else files)
-
-    @cached_property
-    def paths(self) -> dict[str, Path]:
-        """Paths of the detector and the segmenter on this machine; fetches those of the hub."""
-        return {kind: find(getattr(self.settings, kind), f"observe.{kind}") for kind in MODELS}
-
-    @cached_property
-    def checkpoints(self) -> dict[str, dict[str, str]]:
-        """The checksum of every file of weights, by what it is for."""
-        checkpoints = {
-            kind: {file.name: sha256(file) for file in weight_files(path)}
-            for kind, path in self.paths.items()
-        }
-        if "ram" in self.settings.tags:
-            checkpoints["ram"] = {self.ram.weights.name: sha256(self.ram.weights)}
-        return checkpoints
+    def weights(self) -> dict[str, list[Path]]:
+        """Files of weights, by what they are for."""
+        return super().weights | ({"ram": [self.ram.weights]} if "ram" in self.settings.tags else {})
 
     @cached_property
     def ram(self) -> Any:
@@ -104,37 +64,32 @@ class GroundedObserver(ObjectObserver):
     def fields(self) -> dict[str, Any]:
         """Every field that alters what is seen, for the identity of the parts."""
         settings, sources = self.settings, self.settings.tags
-        names = ("tags", *THRESHOLDS, "batch")
-        fields = {
-            "observe.engine": self.engine_name,
-            "observe.text_encoder": display_name(settings.text_encoder),
-            **{f"observe.{name}": getattr(settings, name) for name in names},
-        }
-        for kind, files in self.checkpoints.items():
-            fields[f"observe.{kind}"] = sorted(files.values()) or display_name(getattr(settings, kind))
-        fields |= {f"observe.{kind}.description": description(path) for kind, path in self.paths.items()}
+        fields = super().fields()
+        fields |= {"observe.text_encoder": display_name(settings.text_encoder), "observe.tags": sources}
         if "vocabulary" in sources:
             fields["observe.vocabulary"] = digest("\n".join(self.vocabulary))
         if "ram" in sources:
             fields["observe.ram_tags"] = self.ram.digest
         if "prompt" in sources:
-            fields |= {
-                f"measure.{name}": getattr(self.config.measure, name) for name in ("nouns", "compounds")
-            }
+            for name in ("nouns", "compounds"):
+                fields[f"measure.{name}"] = getattr(self.config.measure, name)
             if not all(prompt.template for prompt in self.config.prompts):
                 fields["observe.prompt_nouns"] = "of the triplet"
-        return {**fields, "observe.device": self.device.type}
+        return fields
 
     def engine(self) -> DetectionEngine:
         """The engine, loaded."""
         from analysis.observe.objects.models.grounded_sam import GroundedEngine
-        from analysis.observe.objects.models.grounding_dino import GroundingDino
-        from analysis.observe.objects.models.segment_anything import SegmentAnything
+        from analysis.observe.objects.models.grounding_dino import GroundingDino, GroundingDinoFolder
+        from analysis.observe.objects.models.segment_anything import SegmentAnything, SegmentAnythingFolder
 
+        boxes, masks, device = *self.paths.values(), self.device
         return GroundedEngine(
-            GroundingDino(self.paths["detector"], self.settings.text_encoder, self.device),
-            SegmentAnything(self.paths["segmenter"], self.device),
-            **self._thresholds,
+            GroundingDinoFolder(boxes, device)
+            if boxes.is_dir()
+            else GroundingDino(boxes, self.settings.text_encoder, device),
+            SegmentAnythingFolder(masks, device) if masks.is_dir() else SegmentAnything(masks, device),
+            **{name: getattr(self.settings, name) for name in self.thresholds},
             batch=self.batch,
         )
 
@@ -154,17 +109,12 @@ class GroundedObserver(ObjectObserver):
         return RamTagger(self.ram, self.device)
 
     def described(self) -> dict[str, Any]:
-        """Return the models, the sources of tags and the thresholds."""
+        """Models, the sources of tags and the thresholds."""
         settings = self.settings
-        return {
-            "detector": display_name(settings.detector),
-            "segmenter": display_name(settings.segmenter),
+        return super().described() | {
             "ram": display_name(settings.ram) if "ram" in settings.tags else None,
-            "tags": list(settings.tags),
             "vocabulary": display_name(settings.vocabulary) if settings.vocabulary else None,
             "vocabulary_tags": len(self.vocabulary),
-            "checkpoints": self.checkpoints,
-            "thresholds": self._thresholds,
         }
 
 

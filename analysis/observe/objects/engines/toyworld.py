@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from analysis.observe.objects.detection import DetectionEngine
-from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
-from analysis.observe.objects.models.toyworld_scenes import ToyworldScenes
+from analysis.observe.objects.models.toyworld_checker import ToyworldChecker, ToyworldScenes
 from analysis.observe.objects.observer import ObjectObserver
 from analysis.observe.objects.tags.tags import Tags, fixed
 from probes.toyworld import checker

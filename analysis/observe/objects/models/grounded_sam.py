@@ -15,11 +15,10 @@ import numpy as np
 import torch
 from torchvision.ops import box_convert, clip_boxes_to_image, nms
 
-from analysis.observe.objects.detection import Detection, Found
-from analysis.observe.objects.models.grounding_dino import GroundingDino
-from analysis.observe.objects.models.segment_anything import SegmentAnything
+from analysis.observe.objects.detection import Detection, Found, batches_of_one_size, enough_memory
+from analysis.observe.objects.models.grounding_dino import GroundingDino, GroundingDinoFolder
+from analysis.observe.objects.models.segment_anything import SegmentAnything, SegmentAnythingFolder
 from analysis.observe.objects.tags.tag_captions import Caption, captions, match
-from probes.errors import UserError
 
 
 class GroundedEngine:
@@ -32,8 +31,8 @@ class GroundedEngine:
 
     def __init__(
         self,
-        detector: GroundingDino,
-        segmenter: SegmentAnything,
+        detector: GroundingDino | GroundingDinoFolder,
+        segmenter: SegmentAnything | SegmentAnythingFolder,
         *,
         box_threshold: float,
         text_threshold: float,
@@ -46,13 +45,8 @@ class GroundedEngine:
 
     def detect(self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]) -> list[Found]:
         """Look for tags in images."""
-        try:
+        with enough_memory(self.batch):
             return self._detect(images, tags)
-        except torch.OutOfMemoryError:
-            raise UserError(
-                f"observe.batch: expected room on the device for {self.batch} images in one go, found too little: use"
-                " a smaller batch or another device"
-            ) from None
 
     def _detect(self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]) -> list[Found]:
         candidates: list[list[tuple[torch.Tensor, float, str]]] = [[] for _ in images]
@@ -89,29 +83,26 @@ class GroundedEngine:
     ) -> list[tuple[int, Caption, torch.Tensor, torch.Tensor]]:
         """Each image with each of its captions, the boxes and the probabilities.
 
-        Images of one size go together, so that none is padded: what a detector sees in an image depends on the
-        padding around it, and so would on what else is in the batch. Each pass takes the next caption of each image of
-        a batch; an image that has no more stays with its last, so that the batch is the same in all passes.
+        Each pass takes the next caption of each image of a batch; an image that has no more stays with its last, so
+        that the batch is the same in all passes.
         """
         tokenizer, limit = self.detector.tokenizer, self.detector.limit
         phrases = [captions(image_tags, tokenizer, limit) for image_tags in tags]
         full = [index for index, own in enumerate(phrases) if own]
         grounded = []
-        for size in dict.fromkeys(images[index].shape for index in full):
-            same_size = [index for index in full if images[index].shape == size]
-            for start in range(0, len(same_size), self.batch):
-                some = same_size[start : start + self.batch]
-                with self.detector.same_images():
-                    for number in range(max(len(phrases[index]) for index in some)):
-                        own = [phrases[index][min(number, len(phrases[index]) - 1)] for index in some]
-                        boxes, probabilities = self.detector.ground(
-                            [images[index] for index in some], [caption.text for caption in own]
-                        )
-                        grounded += [
-                            result
-                            for result in zip(some, own, boxes, probabilities)
-                            if number < len(phrases[result[0]])
-                        ]
+        for batch in batches_of_one_size([images[index] for index in full], self.batch):
+            some = [full[place] for place in batch]
+            with self.detector.same_images():
+                for number in range(max(len(phrases[index]) for index in some)):
+                    own = [phrases[index][min(number, len(phrases[index]) - 1)] for index in some]
+                    boxes, probabilities = self.detector.ground(
+                        [images[index] for index in some], [caption.text for caption in own]
+                    )
+                    grounded += [
+                        result
+                        for result in zip(some, own, boxes, probabilities)
+                        if number < len(phrases[result[0]])
+                    ]
         return grounded
 
     def _best(

@@ -1,4 +1,4 @@
-"""Grounding DINO in the classes of groundingdino-py, from that project's checkpoints or folders of transformers.
+"""Grounding DINO: that project's checkpoints in the classes of groundingdino-py, folders in that of transformers.
 
 The package is written for transformers 4: its text encoder calls methods of BERT that transformers 5 no longer has.
 While a model is built, a text encoder of our own with the same parameter names stands in its place; the modules of
@@ -10,19 +10,19 @@ from __future__ import annotations
 import contextlib
 import importlib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import nn
 
-from analysis.observe.checkpoints import described, fit, from_folder, read_weights, settings_beside, sides
-from analysis.observe.objects.models import hf_keys, hf_settings
+from analysis.observe.checkpoints import fit, from_folder, read_weights, require_kind, settings_beside
 from analysis.observe.objects.passes import TEXTS, computed_once, remember_texts
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT
 from probes.errors import UserError
@@ -43,7 +43,7 @@ _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def description(path: Path) -> dict[str, Any]:
-    """Return the settings of the model that a checkpoint is for.
+    """Settings of the model that a checkpoint is for.
 
     A JSON file of the checkpoint's name beside it goes over the package's configuration: any of its settings and
     ``base`` (the configuration), ``swin`` (arguments of the Swin backbone's class), ``text_encoder`` (a folder beside
@@ -61,9 +61,9 @@ def description(path: Path) -> dict[str, Any]:
 
 
 def _package_settings(base: str) -> dict[str, Any]:
-    """Return the settings of one of the package's own configurations, and those that a description has beside them."""
-    module = importlib.import_module(f"groundingdino.config.{base}")
-    own = {name: value for name, value in vars(module).items() if not name.startswith("__")}
+    """Settings of one of the package's own configurations, and those that a description has beside them."""
+    own = vars(importlib.import_module(f"groundingdino.config.{base}"))
+    own = {name: value for name, value in own.items() if not name.startswith("__")}
     # checkpointing of activations is for training
     return {**own, **_OURS, "base": base, "use_checkpoint": False, "use_transformer_ckpt": False}
 
@@ -119,7 +119,7 @@ def build(settings: Mapping[str, Any], tokenizer: Any, text_config: Any) -> Any:
     names: dict[str, Any] = {"BertModelWarper": TextEncoder, "get_tokenlizer": encoder}
     if settings["swin"]:
         names["build_backbone"] = _narrow_backbone
-    with _replaced(module, **names), warnings.catch_warnings():
+    with patch.multiple(module, **names), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = module.build_groundingdino(SimpleNamespace(**settings)).eval()
     for layer in model.transformer.encoder.text_layers:
@@ -155,49 +155,53 @@ def _narrow_backbone(settings: Any) -> Any:
     return joined
 
 
-@contextlib.contextmanager
-def _replaced(module: ModuleType, **names: Any) -> Iterator[None]:
-    before = {name: getattr(module, name) for name in names}
-    try:
-        for name, value in names.items():
-            setattr(module, name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(module, name, value)
+class GroundingDinoFolder:
+    """The detector in a folder of transformers' layout, such as that of ``IDEA-Research/grounding-dino-tiny``."""
+
+    def __init__(self, path: Path, device: torch.device):
+        from transformers import GroundingDinoForObjectDetection
+
+        require_kind(path, ("grounding-dino",), FIELD)
+        with readable(f"{FIELD}: {path}", "a model of transformers with tokenizer and transform"), quiet():
+            self.processor = from_auto_class("Processor", path)
+        self.tokenizer, self.device = self.processor.tokenizer, device
+        self.model = from_folder(GroundingDinoForObjectDetection, path, FIELD).eval().to(device)
+        self.limit = self.model.config.max_text_len
+        ends = self.tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]", ".", "?"])
+        self.model.model.special_tokens = torch.tensor(ends, device=device)
+        remember_texts(self.model.model.text_backbone)
+
+    def same_images(self) -> contextlib.AbstractContextManager[None]:
+        """As `GroundingDino.same_images`."""
+        return computed_once(self.model.model.backbone)
+
+    @torch.inference_mode()
+    def ground(
+        self, images: Sequence[np.ndarray], captions: Sequence[str]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """As `GroundingDino.ground`."""
+        inputs = self.processor(
+            images=[*map(Image.fromarray, images)], text=list(captions), padding=True, return_tensors="pt"
+        )
+        output = self.model(**inputs.to(self.device))
+        return output.pred_boxes.float().cpu(), output.logits.float().sigmoid().cpu()
 
 
 class GroundingDino:
-    """A detector: boxes and a probability for every token of a caption.
+    """The detector of a checkpoint such as ``groundingdino_swint_ogc.pth``: boxes and probabilities of tokens.
 
-    `path` is the checkpoint, such as ``groundingdino_swint_ogc.pth``, or a folder of transformers' layout, such as that
-    of ``IDEA-Research/grounding-dino-tiny``; `encoder` a folder in the layout of bert-base-uncased, or that name, for a
-    checkpoint (a folder has its own).
+    `encoder` is a folder in the layout of bert-base-uncased, or that name.
     """
 
     limit = BERT_LIMIT  # fixed in the package's classes
 
     def __init__(self, path: Path, encoder: str, device: torch.device):
-        from transformers import GroundingDinoForObjectDetection
-
-        folder = path.is_dir()
-        if folder:
-            self.tokenizer, config = described(path, "grounding-dino", FIELD)
-            text = config.text_config
-            short, long = sides(path, FIELD)
-            stated = hf_settings.detector(config, path, FIELD) | {"short_side": short, "long_side": long}
-            self.settings = _package_settings(USUAL) | stated
-        else:
-            self.settings = description(path)
-            beside = self.settings["text_encoder"]
-            self.tokenizer, text = text_encoder(str(path.parent / beside) if beside else encoder)
+        self.settings = description(path)
+        beside = self.settings["text_encoder"]
+        self.tokenizer, text = text_encoder(str(path.parent / beside) if beside else encoder)
         with readable(f"{FIELD}: {path}", "settings of Grounding DINO", "mend them"):
             model = build(self.settings, self.tokenizer, text)
-        if folder:  # transformers reads it, since names in such folders changed with its versions
-            stored = from_folder(GroundingDinoForObjectDetection, path, FIELD).state_dict()
-            weights = hf_keys.grounding_dino(stored, model.state_dict())
-        else:
-            weights = read_weights(path, FIELD)
+        weights = read_weights(path, FIELD)
         fit(model, weights, path=path, field=FIELD, what=self.settings["base"], spare=SPARE)
         self.model, self.device = model.to(device), device
         remember_texts(model.bert)
@@ -222,7 +226,7 @@ class GroundingDino:
             [pixels(image, short, long).to(self.device) for image in images]
         )
         masks = {_MASKS: lambda tokens, *_: self._masks(tuple(map(tuple, tokens["input_ids"].tolist())))}
-        with torch.inference_mode(), warnings.catch_warnings(), _replaced(_package(), **masks):
+        with torch.inference_mode(), warnings.catch_warnings(), patch.multiple(_package(), **masks):
             warnings.simplefilter("ignore")  # calls that torch has renamed since
             output = self.model(batch, captions=list(captions))
         return output["pred_boxes"].float().cpu(), output["pred_logits"].float().sigmoid().cpu()

@@ -1,6 +1,6 @@
-"""Segment Anything in the classes of its own package: a mask for every box.
+"""Segment Anything, a mask for every box: its own package's checkpoints, and folders in the class of transformers.
 
-Weights come from that project's checkpoints or from folders of transformers. Source: Kirillov et al. 2023.
+Source: Kirillov et al. 2023.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import nn
 
-from analysis.observe.checkpoints import described, fit, from_folder, read_weights, settings_beside
-from analysis.observe.objects.models import hf_keys, hf_settings
+from analysis.observe.checkpoints import fit, from_folder, read_weights, require_kind, settings_beside
 from probes.errors import UserError
-from probes.models.pretrained import readable
+from probes.models.pretrained import from_auto_class, quiet, readable
 
 FIELD = "observe.segmenter"
 # the published checkpoints are called sam_vit_h_4b8939.pth, sam_vit_l_0b3195.pth, sam_vit_b_01ec64.pth
@@ -97,30 +97,41 @@ def build(settings: Mapping[str, Any]) -> Any:
     ).eval()
 
 
-def _from_transformers(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings and the weights of a folder of transformers' layout, by segment-anything's names."""
-    from transformers import SamModel
+class SegmentAnythingFolder:
+    """The segmenter in a folder of transformers' layout, such as that of ``facebook/sam-vit-huge``."""
 
-    _, config = described(path, "sam", FIELD, tokenizer=False)
-    settings = hf_settings.segmenter(config, path, FIELD)
-    stored = from_folder(SamModel, path, FIELD).state_dict()
-    with torch.device("meta"):  # for its names alone
-        names = build(settings).state_dict()
-    return settings, hf_keys.segment_anything(stored, names)
+    def __init__(self, path: Path, device: torch.device):
+        from transformers import SamModel
+
+        require_kind(path, ("sam",), FIELD)
+        with readable(f"{FIELD}: {path}", "a model of transformers with its transform"), quiet():
+            self.processor = from_auto_class("Processor", path)
+        self.model, self.device = from_folder(SamModel, path, FIELD).eval().to(device), device
+
+    @torch.inference_mode()
+    def segment(self, images: Sequence[np.ndarray], boxes: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """As `SegmentAnything.segment`."""
+        image_masks = []
+        for image, image_boxes in zip(images, boxes):
+            masks = [np.zeros((0, *image.shape[:2]), bool)]
+            inputs = self.processor(
+                Image.fromarray(image), input_boxes=[image_boxes.tolist()], return_tensors="pt"
+            )
+            embedding = self.model.get_image_embeddings(inputs["pixel_values"].to(self.device))
+            for chunk in inputs["input_boxes"].to(self.device, torch.float32).split(_BOXES, dim=1):
+                output = self.model(image_embeddings=embedding, input_boxes=chunk, multimask_output=False)
+                sizes = inputs["original_sizes"], inputs["reshaped_input_sizes"]
+                (resized,) = self.processor.post_process_masks(output.pred_masks.cpu(), *sizes)
+                masks.append(resized[:, 0].numpy())
+            image_masks.append(np.concatenate(masks))
+        return image_masks
 
 
 class SegmentAnything:
-    """A segmenter: masks for boxes.
-
-    `path` is the checkpoint, such as ``sam_vit_h_4b8939.pth``, or a folder of transformers' layout, such as that of
-    ``facebook/sam-vit-huge``.
-    """
+    """The segmenter of a checkpoint such as ``sam_vit_h_4b8939.pth``: masks for boxes."""
 
     def __init__(self, path: Path, device: torch.device):
-        if path.is_dir():
-            self.settings, weights = _from_transformers(path)
-        else:
-            self.settings, weights = description(path), read_weights(path, FIELD)
+        self.settings, weights = description(path), read_weights(path, FIELD)
         what = f"Segment Anything of width {self.settings['embed_dim']} and depth {self.settings['depth']}"
         with readable(f"{FIELD}: {path}", "settings of Segment Anything", "mend them"):
             model = build(self.settings)
@@ -132,37 +143,32 @@ class SegmentAnything:
         side = self.settings["image_size"]
         # an image of 1024 pixels takes gigabytes of attention; small ones go together
         step = max(1, 4 * 256**2 // side**2)
-        masks = []
-        with torch.inference_mode():
-            for start in range(0, len(images), step):
-                some = slice(start, start + step)
-                masks += self._segment(images[some], boxes[some], side)
-        return masks
+        batches = [slice(start, start + step) for start in range(0, len(images), step)]
+        return [masks for batch in batches for masks in self._segment(images[batch], boxes[batch], side)]
 
+    @torch.inference_mode()
     def _segment(
         self, images: Sequence[np.ndarray], boxes: Sequence[np.ndarray], side: int
     ) -> list[np.ndarray]:
-        inputs, sizes = zip(*(resized(image, side) for image in images))
-        embedded = self.embed(torch.stack([pixels.to(self.device) for pixels in inputs]))
+        from segment_anything.utils.transforms import ResizeLongestSide
+
+        transform = ResizeLongestSide(side)
+        resized = [torch.as_tensor(transform.apply_image(image)).permute(2, 0, 1) for image in images]
+        embedded = self.model.image_encoder(
+            torch.stack([self.model.preprocess(pixels.to(self.device).float()) for pixels in resized])
+        )
         image_masks = []
-        for image, image_boxes, embedding, size in zip(images, boxes, embedded, sizes):
-            height, width = image.shape[:2]
-            scale = torch.tensor([size[1] / width, size[0] / height] * 2)
-            scaled = (torch.as_tensor(image_boxes, dtype=torch.float32).reshape(-1, 4) * scale).to(
-                self.device
-            )
-            masks = [np.zeros((0, height, width), bool)]
-            for chunk in scaled.split(_BOXES):
-                logits = upscaled(self.decode(embedding[None], chunk), side, size, (height, width))
+        for image, image_boxes, embedding, pixels in zip(images, boxes, embedded, resized):
+            size, inner = image.shape[:2], pixels.shape[1:]
+            scaled = transform.apply_boxes_torch(torch.as_tensor(image_boxes, dtype=torch.float32), size)
+            masks = [np.zeros((0, *size), bool)]
+            for chunk in scaled.to(self.device).split(_BOXES):
+                logits = self.model.postprocess_masks(self._decode(embedding[None], chunk), inner, size)
                 masks.append((logits[:, 0] > 0).cpu().numpy())
             image_masks.append(np.concatenate(masks))
         return image_masks
 
-    def embed(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Embeddings of images ``(n, 3, side, side)``."""
-        return self.model.image_encoder(pixels)
-
-    def decode(self, embedding: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
+    def _decode(self, embedding: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
         """Logits ``(n, 1, h, w)`` at low resolution of boxes ``(n, 4)`` in one image."""
         sparse, dense = self.model.prompt_encoder(points=None, boxes=boxes, masks=None)
         return self.model.mask_decoder(
@@ -172,21 +178,3 @@ class SegmentAnything:
             dense_prompt_embeddings=dense,
             multimask_output=False,
         )[0]
-
-
-def resized(image: np.ndarray, side: int) -> tuple[torch.Tensor, tuple[int, int]]:
-    """An image as the encoder takes it, ``(3, side, side)``: its long side resized, then scaled and padded."""
-    from segment_anything.utils.transforms import ResizeLongestSide
-
-    small = torch.as_tensor(ResizeLongestSide(side).apply_image(image)).permute(2, 0, 1).float()
-    mean, deviation = (torch.tensor(values)[:, None, None] for values in (_MEAN, _DEVIATION))
-    height, width = small.shape[1:]
-    padded = nn.functional.pad((small - mean) / deviation, (0, side - width, 0, side - height))
-    return padded, (height, width)
-
-
-def upscaled(logits: torch.Tensor, side: int, inner: tuple[int, int], size: tuple[int, int]) -> torch.Tensor:
-    """Logits ``(n, 1, h, w)`` of the padded square at the size of the image, the padding cut off."""
-    options = {"mode": "bilinear", "align_corners": False}
-    square = nn.functional.interpolate(logits, (side, side), **options)
-    return nn.functional.interpolate(square[..., : inner[0], : inner[1]], size, **options)

@@ -16,7 +16,16 @@ from scipy import ndimage
 
 from analysis.observe.objects.detection import Detection, Found
 from probes.errors import UserError
-from probes.toyworld.checker import LEAST, PERSON, TAGS, VERSION, drawable_area, drop_isolated, read_colours
+from probes.toyworld.checker import (
+    LEAST,
+    PERSON,
+    TAGS,
+    VERSION,
+    drawable_area,
+    drop_isolated,
+    read_colours,
+    read_objects,
+)
 from probes.toyworld.draw import SIZE
 from probes.toyworld.palette import INDEX
 from probes.toyworld.world import load_world
@@ -105,3 +114,18 @@ def detection(thing: str, mask: np.ndarray) -> Detection:
     rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
     box = (float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1))
     return Detection(thing, 1.0, box, mask)
+
+
+class ToyworldScenes:
+    """Toyworld's pictures of skills read exactly, as an engine: every single object by its palette colour.
+
+    Unlike `ToyworldChecker` it tells objects of a kind apart, as long as they stand apart; of figures and what they
+    wear it says nothing.
+    """
+
+    def detect(self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]) -> list[Found]:
+        """Give every object that is seen in each image, score 1, the largest first; the tags alter nothing."""
+        require_size(images, "observe.engine: toyworld-scenes", "choose another engine")
+        objects = read_objects(np.stack(images)) if len(images) else []
+        ordered = [sorted(image_objects, key=lambda item: -int(item[1].sum())) for image_objects in objects]
+        return [Found([detection(*item) for item in image_objects]) for image_objects in ordered]

@@ -1,9 +1,7 @@
 """RAM, the Recognize Anything Model: a Swin Transformer and a decoder that asks the image for every tag.
 
 The published package needs names that transformers 5 no longer has and an old timm, so the model is built here, with
-timm's Swin blocks, under the parameter names of the published checkpoint (``ram_swin_large_14m.pth``). Beside the
-tagger that checkpoint holds an encoder and a decoder for captions, the state of an optimiser, and masks and indices
-that a model computes for itself; none of it is needed, and none of it is read from the file.
+timm's Swin blocks, under the parameter names of the published checkpoint (``ram_swin_large_14m.pth``).
 
 An image of ``image_size`` pixels a side gives Swin tokens and, before them, their mean; both are projected to the width
 of the tags' embeddings, of which there is one a tag, made by CLIP's text encoder and kept in the checkpoint. Each
@@ -21,17 +19,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from PIL import Image
 from torch import nn
 from torch.nn import functional as F
 
 from analysis.observe.checkpoints import check_fit, find, fit, read_weights, settings_beside
-from analysis.observe.objects.tags.tags import Prompts, normal
+from analysis.observe.objects.tags.tags import Prompts, normal, read_lines
 from probes.config.schema import Observe
 from probes.errors import UserError
 from probes.models.pretrained import readable
-from probes.paths import expand, require_regular
+from probes.paths import expand
 from probes.runs.parts import digest
 
 FIELD = "observe.ram"
@@ -51,6 +50,7 @@ PUBLISHED: Mapping[str, Any] = {
     "layers": 2,
     "tags": 4585,
 }
+_SWIN = ("patch_size", "embed_dim", "depths", "num_heads", "window_size")
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _UNUSED = re.compile(
     r"(tag_encoder|text_decoder)\."  # they write captions
@@ -82,10 +82,7 @@ class VisualEncoder(nn.Module):
             img_size=settings["image_size"],
             num_classes=0,
             drop_path_rate=0.0,
-            **{
-                name: settings[name]
-                for name in ("patch_size", "embed_dim", "depths", "num_heads", "window_size")
-            },
+            **{name: settings[name] for name in _SWIN},
         )
         merges = [stage.downsample for stage in swin.layers[1:]] + [nn.Identity()]
         self.patch_embed, self.norm = swin.patch_embed, swin.norm
@@ -106,11 +103,8 @@ class TagLayer(nn.Module):
         super().__init__()
         width, image, inner = (settings[name] for name in ("hidden_size", "label_width", "intermediate_size"))
         self.heads = settings["attention_heads"]
-        attention = {
-            "query": nn.Linear(width, width),
-            "key": nn.Linear(image, width),
-            "value": nn.Linear(image, width),
-        }
+        inputs = {"query": width, "key": image, "value": image}
+        attention = {name: nn.Linear(size, width) for name, size in inputs.items()}
         self.crossattention = nn.ModuleDict(
             {"self": nn.ModuleDict(attention), "output": _residual(width, width)}
         )
@@ -167,11 +161,7 @@ class Ram(nn.Module):
 
 @dataclass(frozen=True)
 class RamFiles:
-    """Settings of the tagger, read from files; the weights themselves are not loaded.
-
-    ``settings`` are as `PUBLISHED`; ``tags`` a name for each row of ``label_embed``, as it is looked for
-    (:func:`analysis.observe.objects.tags.tags.normal`), ``thresholds`` the probability above which an image has it.
-    """
+    """Settings of the tagger as `PUBLISHED`, the names of its tags, and above which probability an image has each."""
 
     weights: Path
     settings: Mapping[str, Any]
@@ -185,10 +175,7 @@ class RamFiles:
 
 
 def require_ram(settings: Observe) -> None:
-    """Refuse what RAM cannot run with, before anything is drawn.
-
-    Of a checkpoint on the hub that is not on this machine the tags are checked here, and the rest when it is fetched.
-    """
+    """Refuse what RAM cannot run with before anything is generated; of a checkpoint on the hub the tags alone."""
     if "ram" not in (settings.tags or ()):
         raise UserError(
             "observe.tags: expected `ram`, since `observe.ram_tags` is named, got"
@@ -210,9 +197,9 @@ def require_ram(settings: Observe) -> None:
 
 
 def named_files(settings: Observe) -> RamFiles:
-    """Return the files that section ``observe`` names, checked (`ram_files`); fetches those of the hub."""
-    path = find(settings.ram or "", FIELD)
-    if path is None or not path.is_file():
+    """The files that section ``observe`` names, checked (`ram_files`); fetches those of the hub."""
+    path = find(settings.ram, FIELD)
+    if path.is_dir():
         raise UserError(f"{FIELD}: {path}: expected a checkpoint file, got a folder: name the file in it")
     return ram_files(path, expand(settings.ram_tags, "observe.ram_tags") if settings.ram_tags else None)
 
@@ -256,33 +243,25 @@ def read_tags(path: Path, count: int) -> tuple[tuple[str, ...], tuple[float, ...
     beside = path.with_name(THRESHOLDS)
     if not beside.is_file():
         return tuple(names), (THRESHOLD,) * count
-    return tuple(names), tuple(_share(beside, *row) for row in enumerate(_lines(beside, count), 1))
+    lines = pd.Series(_lines(beside, count))
+    thresholds = pd.to_numeric(lines, errors="coerce")
+    wrong = np.flatnonzero(~thresholds.between(0, 1))
+    if len(wrong):
+        raise UserError(
+            f"observe.ram_tags: {beside}: line {wrong[0] + 1}: expected a threshold from 0 to 1, got"
+            f" {lines[wrong[0]].strip()[:40]!r}: mend it"
+        )
+    return tuple(names), tuple(thresholds.astype(float).tolist())
 
 
 def _lines(path: Path, count: int) -> list[str]:
-    try:
-        lines = require_regular(path, "observe.ram_tags").read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"observe.ram_tags: {path}: expected a text file in UTF-8, got {error}") from None
+    lines = read_lines(path, "observe.ram_tags")
     if len(lines) != count:
         raise UserError(
             f"observe.ram_tags: {path}: expected {count} lines, one for each tag of the checkpoint, got {len(lines)}:"
             " take the list that belongs to the checkpoint"
         )
     return lines
-
-
-def _share(path: Path, number: int, line: str) -> float:
-    try:
-        value = float(line)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise UserError(
-            f"observe.ram_tags: {path}: line {number}: expected a threshold from 0 to 1, got {line.strip()[:40]!r}:"
-            " mend it"
-        )
-    return value
 
 
 class RamTagger:
@@ -305,15 +284,14 @@ class RamTagger:
         """The tags of each image whose probability is above the tag's threshold, in the order of the list."""
         if not len(images):
             return []
+        names = np.array(self.files.tags, object)
         above = self.probabilities(images) > np.array(self.files.thresholds)
-        return [
-            dict.fromkeys((self.files.tags[index] for index in np.flatnonzero(row)), "ram") for row in above
-        ]
+        return [dict.fromkeys(names[row], "ram") for row in above]
 
 
 def pixels(image: np.ndarray, size: int) -> torch.Tensor:
     """An image as RAM takes it: a square by bilinear interpolation, scaled by ImageNet's mean and deviation."""
-    from torchvision import transforms
+    from torchvision.transforms import functional
 
-    steps = [transforms.Resize((size, size)), transforms.ToTensor(), transforms.Normalize(_MEAN, _DEVIATION)]
-    return transforms.Compose(steps)(Image.fromarray(image))
+    square = functional.resize(Image.fromarray(image), [size, size])
+    return functional.normalize(functional.to_tensor(square), _MEAN, _DEVIATION)

@@ -7,7 +7,6 @@ by place and not by spelling: the ``tie`` of ``bow tie`` is not the tag ``tie``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -64,16 +63,6 @@ def captions(tags: Sequence[str], tokenizer: Any, limit: int) -> list[Caption]:
 def _owners(tokenizer: Any, tag: str) -> tuple[int, ...]:
     """Return the word of a tag to which each of its tokens belongs; cached, since images share their tags."""
     return tuple(tokenizer(tag, add_special_tokens=False).word_ids())
-
-
-def fewest_captions(tags: Sequence[str], limit: int = BERT_LIMIT) -> int:
-    """Return how many captions tags need at least: as if each of their words were one token; 1 for no tag.
-
-    >>> fewest_captions(["dog", "bow tie"], limit=7), fewest_captions(["dog", "bow tie"], limit=6)
-    (1, 2)
-    """
-    tokens = sum(len(tag.split()) + 1 for tag in tags)
-    return max(1, math.ceil(tokens / (limit - _AROUND)))
 
 
 def match(probabilities: np.ndarray, caption: Caption, text_threshold: float) -> list[tuple[str, str]]:

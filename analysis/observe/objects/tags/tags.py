@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
 from analysis.observe.checkpoints import TOYWORLD
-from analysis.observe.objects.tags.vocabularies import EVERYDAY, everyday
 from probes.errors import UserError
-from probes.paths import expand
+from probes.paths import expand, require_regular
 from probes.prompts.grammar.nouns import nouns
+
+EVERYDAY = (
+    "everyday"  # COCO's categories (Lin et al. 2014), the objects that Wu et al. 2025 name, and our own
+)
 
 # images, and of each its prompt and the others of its triplet, to one dict an image: tag to source, in the order they
 # are looked for
@@ -74,36 +79,39 @@ def combined(sources: Sequence[Tags]) -> Tags:
     return tags
 
 
+def read_lines(path: Path, field: str) -> list[str]:
+    """The lines of a text file that a field names."""
+    try:
+        return require_regular(path, field).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise UserError(f"{field}: {path}: no such file: check the path") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{field}: {path}: expected a text file in UTF-8, got {error}") from None
+
+
 def read_vocabulary(path: str | Path) -> list[str]:
     """Read a vocabulary: a text file with a tag a line, or one that comes with the package.
 
-    ``everyday`` is that of everyday nouns (`vocabularies.everyday`), ``toyworld`` everything there is in the toy world.
+    ``everyday`` is that of everyday nouns, ``toyworld`` everything there is in the toy world.
     """
     if path == EVERYDAY:
-        return list(everyday())
+        lines = files(__package__).joinpath("everyday.csv").read_text(encoding="utf-8").splitlines()
+        return [row["noun"] for row in csv.DictReader(line for line in lines if not line.startswith("#"))]
     if path == TOYWORLD:
         from probes.toyworld.checker import TAGS
 
         return list(TAGS)
     path = expand(path, "observe.vocabulary")
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise UserError(f"observe.vocabulary: {path}: no such file: check the path") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"observe.vocabulary: {path}: expected a text file in UTF-8, got {error}") from None
+    place = f"observe.vocabulary: {path}"
+    lines = read_lines(path, "observe.vocabulary")
     if not lines:
-        raise UserError(f"observe.vocabulary: {path}: expected a tag a line, found none: write some")
+        raise UserError(f"{place}: expected a tag a line, found none: write some")
     first: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         tag = normal(line)
         if not tag:
-            raise UserError(
-                f"observe.vocabulary: {path}: line {number}: expected a tag, got {line!r}: take the line out"
-            )
+            raise UserError(f"{place}: line {number}: expected a tag, got {line!r}: take the line out")
         if tag in first:
-            raise UserError(
-                f"observe.vocabulary: {path}: line {number}: `{tag}` stands on line {first[tag]} too: keep one"
-            )
+            raise UserError(f"{place}: line {number}: `{tag}` stands on line {first[tag]} too: keep one")
         first[tag] = number
     return list(first)

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from analysis.observe.features import observer as features
 from analysis.observe.features.embedder import Embedder
+from analysis.observe.features.observer import split_product
 from analysis.observe.features.registry import FEATURES
-from analysis.observe.features.split_product import split_product
 from analysis.observe.registry import observers, why_not
 from analysis.observe.stage import observe
 from probes.config.schema import Config
@@ -98,16 +97,16 @@ def test_images_of_a_triplet_are_seen_together(tmp_path, noise):
         (configured("some/model", feature_weights={"clip": str(WEIGHTS / "clip")}), ["clip"]),
     ],
 )
-def test_which_are_run(config, asked, monkeypatch):
-    monkeypatch.setattr(features, "cached", lambda name: None)
+def test_which_are_run(config, asked, tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     chosen, missing = observers(config)
     assert [observer.model.feature.name for observer in chosen] == asked
     absent = {*USUAL} - {*asked} if config.model == "some/model" else set()
     assert {*missing} - {"objects"} == absent
 
 
-def test_absent_weights_stop_nothing_unless_asked_for_by_name(monkeypatch):
-    monkeypatch.setattr(features, "cached", lambda name: None)
+def test_absent_weights_stop_nothing_unless_asked_for_by_name(tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     chosen, missing = observers(configured("some/model"))
     line = "resnet50, clip, dino, split_product skipped: no weights on this machine: name a file, a folder or a hub id"
     assert chosen == [] and why_not(missing)[1].startswith(line)

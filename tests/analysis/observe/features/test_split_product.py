@@ -3,7 +3,7 @@
 import torch
 from scipy.spatial.distance import cosine
 
-from analysis.observe.features.split_product import split_product
+from analysis.observe.features.observer import split_product
 
 
 def test_equal_to_a_loop_over_patches():

@@ -12,6 +12,7 @@ from scipy.special import softmax
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.observer import counts, question_observer
 from analysis.observe.questions.toyworld_checker import ToyworldCheckerReader
+from analysis.observe.questions.toyworld_vqa import ToyworldVqa
 from analysis.observe.registry import observers
 from analysis.observe.stage import observe
 from analysis.questions import paper_questions
@@ -119,10 +120,15 @@ def test_other_words_of_a_reading_are_another_run(asked_run):
 def test_the_checker_is_undecided_without_a_figure(pictures):
     empty = make_questioned(2, 6, through_vae=0, empty=1).images
     images = [StoredImage({}, "a person", image) for image in (*empty, pictures.images[0])]
-    images.append(StoredImage({}, "a person", np.zeros((32, 64, 3), np.uint8)))
     said = [row[0] for row in ToyworldCheckerReader().answers(images, [PAPER["gender"]])]
     assert [one.answer for one in said[:2]] == ["unclear"] * 2 and said[0].reading is None
-    assert said[2].reading and said[3].reason == "expected 64 × 64 pixels, got 32 × 64"
+    assert said[2].reading
+    other = [StoredImage({}, "a person", np.zeros((32, 64, 3), np.uint8))]
+    for reader in (ToyworldCheckerReader(), ToyworldVqa()):
+        with pytest.raises(
+            UserError, match=r"expected images of 64 × 64 pixels, got 32 × 64: ask another reader"
+        ):
+            reader.answers(other, [PAPER["gender"]])
 
 
 def configured(prompts, model="toyworld", **settings):

@@ -9,24 +9,24 @@ from PIL import Image
 
 from analysis.observe.observer import StoredImage
 from analysis.observe.skin import trust as skin_trust
-from analysis.observe.skin.faces import FaceAlignment, require_library
+from analysis.observe.skin.faces import FaceSkin
 from analysis.observe.skin.observer import KIND, Light, SkinToneObserver
-from analysis.observe.skin.regions import FaceSkin
 from analysis.observe.skin.trust import Trust, encoder, face_crop, scene_square
+from probes.config.observation import SkinTone
 from probes.config.schema import Config
 from probes.errors import UserError
-from tests.analysis.observe.skin.test_observer import FACE, OneFace
+from tests.analysis.observe.skin.test_observer import FACE, GivenFaces
 
 
 def test_without_the_library_a_line_says_what_installs_it(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"found none: run pip install 'triptych\[faces\]'"):
-        require_library()
+    with pytest.raises(UserError, match=r"found none: run pip install .*\[faces\]'"):
+        FaceSkin("landmarks.pth", "detector.pth")
 
 
 def test_without_its_files_a_line_says_what_trust_needs(tmp_path):
     with pytest.raises(UserError, match=r"found no E_scene_light_BalanceAlb.tar: register at"):
-        Trust(str(tmp_path), "cpu")
+        Trust(str(tmp_path))
 
 
 def test_the_crop_is_a_square_about_the_landmarks():
@@ -66,8 +66,8 @@ def save_trust(folder, seed=0):
 @pytest.mark.slow
 def test_trust_reads_the_albedo_of_published_files(tmp_path):
     save_trust(tmp_path)
-    trust = Trust(str(tmp_path), "cpu")
-    trust.load()
+    trust = Trust(str(tmp_path))
+    trust.load("cpu")
     image = np.random.default_rng(1).integers(0, 256, (240, 260, 3), dtype=np.uint8)
     landmarks = FACE * 1.5 + 20
     albedo = trust.albedo(image, landmarks)
@@ -107,7 +107,9 @@ def test_trust_reads_the_albedo_of_published_files(tmp_path):
     assert np.ptp(albedo, axis=0).min() > 1e-3  # the coefficients show in it
 
     observer = SkinToneObserver(
-        Config(prompts=["a {person}"]), FaceSkin(OneFace(landmarks)), Light("trust", trust=trust)
+        Config(prompts=["a {person}"]),
+        GivenFaces(landmarks),
+        Light(SkinTone(illumination="trust", trust="x"), trust),
     )
     row = observer.observe([StoredImage({}, "", image)])[KIND][0]
     assert (row["status"], row["tone"], row["illumination"], row["pixels"]) == ("ok", 7, "trust", 900)
@@ -139,7 +141,7 @@ def test_a_texture_that_is_none(tmp_path, data):
     with pytest.raises(
         UserError, match=rf"^{skin_trust.PLACE}: .*{skin_trust.TEXTURE}: expected .*: download it again$"
     ):
-        _ = Trust(str(tmp_path), "cpu")._texture
+        _ = Trust(str(tmp_path))._texture
 
 
 @pytest.mark.slow
@@ -155,8 +157,8 @@ def test_fan_loads_checkpoints_of_the_published_layout(tmp_path):
             value[:-1], value[-1] = 10, -10  # nothing is a face
     torch.save(FAN(4).state_dict(), tmp_path / "landmarks.pth")
     torch.save(detector, tmp_path / "detector.pth")
-    found = FaceAlignment(str(tmp_path / "landmarks.pth"), str(tmp_path / "detector.pth"), "cpu")
-    found.load()
+    found = FaceSkin(str(tmp_path / "landmarks.pth"), str(tmp_path / "detector.pth"))
+    found.load("cpu")
     image = np.random.default_rng(0).integers(0, 256, (96, 96, 3), dtype=np.uint8)
     assert found.faces(image) == []
     found._network.face_detector.detect_from_image = lambda picture: [np.array([20, 20, 80, 80, 0.9])]
@@ -165,4 +167,4 @@ def test_fan_loads_checkpoints_of_the_published_layout(tmp_path):
 
     torch.save({"conv1.weight": torch.zeros(1)}, tmp_path / "other.pth")
     with pytest.raises(UserError, match="expected the weights of FAN of four stacks, got"):
-        FaceAlignment(str(tmp_path / "other.pth"), str(tmp_path / "detector.pth"), "cpu").load()
+        FaceSkin(str(tmp_path / "other.pth"), str(tmp_path / "detector.pth")).load("cpu")

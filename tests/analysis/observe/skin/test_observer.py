@@ -8,9 +8,11 @@ from skimage.draw import polygon2mask
 from analysis.metrics.skin_tone import monk_colours, read_skin
 from analysis.observe.observer import StoredImage
 from analysis.observe.skin import observer as module
+from analysis.observe.skin.faces import FaceSkin, cheek_mask
 from analysis.observe.skin.observer import Light, SkinToneObserver, skin_observer
-from analysis.observe.skin.regions import FaceSkin, ToyworldSkin, cheek_mask
+from analysis.observe.skin.regions import ToyworldSkin
 from analysis.observe.stage import observe
+from probes.config.observation import SkinTone
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.run import Run
@@ -107,7 +109,7 @@ def test_a_grey_picture_has_no_tone_and_is_counted(tmp_path):
 
 
 def test_it_looks_in_an_audit_of_professions_or_where_it_is_asked_for(monkeypatch):
-    monkeypatch.setattr(module, "require_library", lambda: _lacking())
+    monkeypatch.setattr(module, "FaceSkin", _lacking)
 
     def asked(prompts, model="toyworld", **options):
         config = Config(prompts=prompts, model=model, observe={"skin_tone": options})
@@ -123,7 +125,7 @@ def test_it_looks_in_an_audit_of_professions_or_where_it_is_asked_for(monkeypatc
         asked(AUDIT, model="some/model", look=True)
 
 
-def _lacking():
+def _lacking(*names):
     raise UserError("no library")
 
 
@@ -144,18 +146,18 @@ FACE = np.array(
 )
 
 
-class OneFace:
-    """Finds the faces that it is told."""
+class GivenFaces(FaceSkin):
+    """Finds the faces that it is given."""
 
-    parameters = 0
+    files = ()
 
     def __init__(self, *faces):
-        self.there = faces
+        self.given = faces
 
     def faces(self, image):
-        return list(self.there)
+        return list(self.given)
 
-    def fields(self):
+    def identity(self):
         return {"landmarks": "told"}
 
     def load(self):
@@ -182,7 +184,7 @@ def test_the_largest_face_is_read_and_what_is_none_is_counted():
     config = Config(prompts=["a {person}"])
 
     def row(*faces):
-        observer = SkinToneObserver(config, FaceSkin(OneFace(*faces)), Light())
+        observer = SkinToneObserver(config, GivenFaces(*faces), Light(SkinTone()))
         return observer.observe([StoredImage({}, "", image)])[module.KIND][0]
 
     alone, several = row(FACE), row(FACE / 4, FACE)

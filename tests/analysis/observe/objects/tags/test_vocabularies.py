@@ -4,9 +4,8 @@ import csv
 from itertools import pairwise
 from pathlib import Path
 
-from analysis.observe.objects.tags import vocabularies
+from analysis.observe.objects.tags import tags
 from analysis.observe.objects.tags.tags import normal, read_vocabulary
-from analysis.observe.objects.tags.vocabularies import everyday
 from probes.prompts.grammar.nouns import DEFINITION_2, lemma
 
 # Wu et al. 2025, sections 5.3 and 6.2 to 6.3: what they say was detected
@@ -20,16 +19,15 @@ OF_THE_PAPER = """
 
 
 def rows():
-    file = Path(vocabularies.__file__).with_name("everyday.csv")
+    file = Path(tags.__file__).with_name("everyday.csv")
     return list(csv.DictReader(line for line in file.open(encoding="utf-8") if line[0] != "#"))
 
 
 def test_lemmas_as_they_are_looked_for():
-    names = everyday()
+    names = read_vocabulary("everyday")
     assert 400 <= len(names) <= 1000 and len(set(names)) == len(names)
-    assert sorted(names) == sorted(row["noun"] for row in rows())
+    assert names == [row["noun"] for row in rows()]
     assert [name for name in names if normal(name) != name or lemma(name) != name] == []
-    assert read_vocabulary("everyday") == list(names)
 
 
 def test_who_named_them():
@@ -42,7 +40,7 @@ def test_who_named_them():
 
 
 def test_names_of_like_things_stand_apart():
-    names = everyday()
+    names = read_vocabulary("everyday")
     sharing = [
         (one, other)
         for place, one in enumerate(names)
