@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
+from scipy import special, stats
 from sklearn.metrics import roc_auc_score
 
 from analysis.stats.resampling import quantiles, resample_counts
@@ -93,7 +93,7 @@ def roc_auc(values: ArrayLike, labels: ArrayLike) -> float:
     values, labels = values[both], labels[both] > 0.5
     if labels.all() or not labels.any():
         return np.nan
-    return float(roc_auc_score(labels, values))
+    return float(roc_auc_score(labels, stats.rankdata(values)))  # ranks: a score may be infinite
 
 
 def pairs_by_prompt(

@@ -45,8 +45,8 @@ class PredictionPowered:
     covariance : ndarray of float64, shape (n_attributes, n_attributes)
         Of the errors: attributes that were labelled in the same images share what these images have by chance. Without
         bias: its diagonal lacks what `error` allows for what was not seen.
-    spread, spread_alone : ndarray of float64, shape (2, n_attributes)
-        Variance that a label adds in each group, with predictions and without.
+    spread : ndarray of float64, shape (2, n_attributes)
+        Variance that a label adds in each group.
     labelled, images : ndarray of int64, shape (2, n_attributes)
         Labelled images of each group, and all.
     reason : ndarray of object, shape (n_attributes,)
@@ -61,7 +61,6 @@ class PredictionPowered:
     freedom: NDArray[np.float64]
     covariance: NDArray[np.float64]
     spread: NDArray[np.float64]
-    spread_alone: NDArray[np.float64]
     images: NDArray[np.int64]
     reason: NDArray[np.object_]
 
@@ -84,19 +83,10 @@ def prediction_powered(
     says nothing exact all the same: for `error` is added to :math:`s^2` what one image more on either side adds to
     :math:`f (1 - f)` (Agresti and Caffo 2000), times the share of the labels' variance that predictions leave.
 
-    Parameters
-    ----------
-    labels : array_like of float, shape (2, n_images, n_attributes)
-        1 and 0; NaN where an image was not labelled. Those that were must have been chosen at random, group by group.
-    predictions : array_like of float, shape (2, n_images, n_attributes)
-        On any scale; NaN where there is no image.
-    weight : array_like of float, shape (2, n_images, n_attributes), optional
-        Of the predictions, where they are estimated from more groups than these (`weights`).
-
-    Raises
-    ------
-    ValueError
-        If shapes differ, or an image has a label and no prediction.
+    Of labels (1 and 0; NaN where an image was not labelled, and those that were chosen at random, group by group) and
+    predictions on any scale (NaN where there is no image), shape (2, n_images, n_attributes) each; and of the weight of
+    the predictions where it is estimated from more groups than these (`weights`). ValueError if shapes differ, or an
+    image has a label and no prediction.
     """
     y, p, known = _checked(labels, predictions)
     if len(y) != 2:
@@ -129,7 +119,6 @@ def prediction_powered(
         freedom=np.where(exact, np.inf, freedom) + blank,
         covariance=covariance + blank + blank[:, None],
         spread=each + blank,
-        spread_alone=plain + unseen + blank,
         images=images,
         reason=reason,
     )
@@ -142,12 +131,12 @@ def score_interval(estimate: PredictionPowered, *, level: float = 0.95) -> Estim
 
 
 def labels_needed(
-    estimate: PredictionPowered, half_width: float, *, level: float = 0.95, alone: bool = False
+    estimate: PredictionPowered, half_width: float, *, level: float = 0.95
 ) -> tuple[NDArray[np.float64], float]:
     """Return how many labelled images of each group give intervals of a wanted half-width, at about these frequencies.
 
     By attribute, for the difference of each; and of each attribute, for the score of all; NaN where nothing is stated.
-    From the labels that there are, `alone` without predictions; ValueError if the half-width is not above 0.
+    ValueError if the half-width is not above 0.
     """
     if not half_width > 0:
         raise ValueError(f"half_width: expected a number above 0, got {half_width}")
@@ -155,8 +144,7 @@ def labels_needed(
     by_attribute = np.full(len(there), np.nan)
     if not there.any():
         return by_attribute, np.nan
-    spread = (estimate.spread_alone if alone else estimate.spread)[:, there]
-    images = estimate.images[:, there]
+    spread, images = estimate.spread[:, there], estimate.images[:, there]
     n = np.arange(min(FEW, int(images.max())), int(images.max()) + 1)[:, None, None]
     parts = np.maximum(1.0 / n - 1.0 / images, 0.0) * spread  # of the variance, by group
     total, squares = parts.sum(axis=1), (parts**2 / np.maximum(n - 1, 1)).sum(axis=1)
@@ -269,13 +257,8 @@ def powered_shares(labels: ArrayLike, predictions: ArrayLike, *, level: float = 
     that the labels estimate. For that number a picture with the answer and one without it are added to the labelled
     ones, on one of which the machine errs: what none of a few showed may be there.
 
-    Parameters
-    ----------
-    labels : array_like of float, shape (n_groups, n_pictures, 2)
-        1 or 0: whether people gave the answer, and whether they decided; NaN where nobody labelled.
-    predictions : array_like of float, shape (n_groups, n_pictures, 2)
-        What the machine says of the same; NaN where there is no picture.
-    level : float
+    Of both, shape (n_groups, n_pictures, 2), as people labelled them, NaN where nobody did, and as the machine says,
+    NaN where there is no picture.
     """
     y, p = np.asarray(labels, float), np.asarray(predictions, float)
     w = weights(y, p)

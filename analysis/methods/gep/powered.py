@@ -32,7 +32,7 @@ COLUMNS = (
     *("setting", "labels", "prediction", "first", "second", "kind", "attribute", "value", "raw"),
     *("low", "high"),
     *("half_width", "half_width_alone", "labelled_first", "labelled_second", "images_first", "images_second"),
-    *("wanted", "needed", "needed_alone", "level", "reason"),
+    *("wanted", "needed", "level", "reason"),
 )
 
 
@@ -89,7 +89,7 @@ def powered_table(
 
     ``low`` and ``high`` hold what labels of all images of this audit would give; ``half_width_alone`` is that of an
     interval from the labels without the estimate. ``needed`` is how many labels of each word and attribute an interval
-    of half-width ``wanted`` takes, ``needed_alone`` the same without it.
+    of half-width ``wanted`` takes.
     """
     rows = []
     level, wanted = config.measure.level, config.gep.half_width
@@ -99,26 +99,23 @@ def powered_table(
                 continue
             about = (one.audit.setting, one.labels, one.prediction, first, second, kind)
             said = one.pair(first, second)
-            needed = [labels_needed(said, wanted, level=level, alone=alone) for alone in (False, True)]
+            needed, of_score = labels_needed(said, wanted, level=level)
             rows += [
-                (*about, *row, wanted, *counts, level, reason)
-                for row, *counts, reason in _by_attribute(one, said, level, needed)
+                (*about, *row, wanted, needed[a], level, said.reason[a])
+                for a, row in enumerate(_by_attribute(one, said, level))
             ]
-            rows.append(
-                (*about, *_of_score(said, level), wanted, *(of for _, of in needed), level, _why(said))
-            )
+            rows.append((*about, *_of_score(said, level), wanted, of_score, level, _why(said)))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _by_attribute(one: Powered, said: PredictionPowered, level: float, needed: Sequence[tuple]):
+def _by_attribute(one: Powered, said: PredictionPowered, level: float):
     low, high = said.interval(level)
     with np.errstate(invalid="ignore"):
         wider = np.where(said.error > 0, said.labels_alone / said.error, 1.0)
     for a, name in enumerate(one.audit.attributes):
         half = (high[a] - low[a]) / 2
         value, counts = said.difference[a], (*said.labelled[:, a], *said.images[:, a])
-        row = (name, value, np.abs(value), low[a], high[a], half, half * wider[a], *counts)
-        yield row, needed[0][0][a], needed[1][0][a], said.reason[a]
+        yield name, value, np.abs(value), low[a], high[a], half, half * wider[a], *counts
 
 
 def _of_score(said: PredictionPowered, level: float) -> tuple:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from analysis.stats.auc import Bootstrap, IntervalEstimate, across_folds, pairs_by_prompt
+from analysis.stats.auc import Bootstrap, IntervalEstimate, across_folds, pairs_by_prompt, roc_auc
 from analysis.stats.resampling import resample_counts
 
 
@@ -88,3 +88,8 @@ def test_the_correction_for_folds_is_whole_at_chance_and_gone_at_the_bounds():
         )  # chance is left out where Nadeau and Bengio's interval does so
         left_out = value - whole * (value - one.low) > middle or value + whole * (one.high - value) < middle
         assert (wide.low > middle or wide.high < middle) == left_out
+
+
+def test_infinite_scores_are_ranked_and_missing_ones_left_out():
+    assert roc_auc([-np.inf, 0.0, np.inf, 0.0, np.nan], [0, 0, 1, 1, 0]) == 7 / 8
+    assert np.isnan(roc_auc([1.0, 2.0, np.nan], [1, 1, 0]))
