@@ -37,17 +37,15 @@ Parts = list[
 class CrossedMean:
     """A mean over prompts and seeds, both of them samples; arrays have shape (n_columns,), NaN where undefined.
 
-    `low` and `high` are an interval for other prompts and other seeds, `p_value` is of a mean of 0, two-sided; a mean
-    of `ruled_out` or more, either way, is ruled out at α = 1 − level; `prompts` and `seeds` are the variance of the
-    mean that they bring; `n` are the prompts that have a value at every seed. The `reason` says why the interval is
-    NaN, and but for one value everywhere the p-value.
+    `low` and `high` are an interval for other prompts and other seeds, `p_value` is of a mean of 0, two-sided;
+    `prompts` and `seeds` are the variance of the mean that they bring; `n` are the prompts that have a value at every
+    seed. The `reason` says why the interval is NaN, and but for one value everywhere the p-value.
     """
 
     mean: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     p_value: NDArray[np.float64]
-    ruled_out: NDArray[np.float64]
     prompts: NDArray[np.float64]
     seeds: NDArray[np.float64]
     n: NDArray[np.int64]
@@ -92,9 +90,8 @@ def crossed_mean(values: ArrayLike, *, level: float = 0.95) -> CrossedMean:
     reason[n == 0] = NOTHING
     if n_seeds < FEWEST_SEEDS:
         reason[n > 0] = FEW_SEEDS
-    half, narrow = (np.sqrt(crossed_bound(alpha, parts)) for alpha in (1 - level, 2 * (1 - level)))
-    p_value = crossed_p_value(mean**2, parts)
-    half, narrow, p_value = (np.where(reason == "", column, np.nan) for column in (half, narrow, p_value))
+    columns = np.sqrt(crossed_bound(1 - level, parts)), crossed_p_value(mean**2, parts)
+    half, p_value = (np.where(reason == "", column, np.nan) for column in columns)
     flips = (reason == CONSTANT) & (
         mean != 0
     )  # of the signs of prompts or of seeds, whichever are fewer: exact
@@ -104,7 +101,6 @@ def crossed_mean(values: ArrayLike, *, level: float = 0.95) -> CrossedMean:
         low=mean - half,
         high=mean + half,
         p_value=p_value,
-        ruled_out=np.abs(mean) + narrow,
         prompts=prompts,
         seeds=seeds,
         n=n,

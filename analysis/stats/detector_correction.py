@@ -48,19 +48,13 @@ class Labels:
 class Corrected:
     """Presence behind the detector; arrays of shape (n_objects,), NaN for the `reason`, else empty.
 
-    `sensitivity` and `specificity`, shape (2, n_objects), are of the labels of each side, NaN where none holds, or
-    lacks, the object; `difference` is the second side less the first, `score` the bias score, second side over both;
-    `p_value` is of a difference of 0, two-sided; `labelled` are the labelled prompts.
+    `difference` is the second side less the first, with its interval; `p_value` is of a difference of 0, two-sided;
+    `labelled` are the labelled prompts.
     """
 
-    sensitivity: NDArray[np.float64]
-    specificity: NDArray[np.float64]
     difference: NDArray[np.float64]
     difference_low: NDArray[np.float64]
     difference_high: NDArray[np.float64]
-    score: NDArray[np.float64]
-    score_low: NDArray[np.float64]
-    score_high: NDArray[np.float64]
     p_value: NDArray[np.float64]
     labelled: NDArray[np.int64]
     reason: NDArray[np.object_]
@@ -81,16 +75,14 @@ def corrected_presence(
     which one image differs, one either way: objects are rare, and what no label shows is not absent. They are added to
     the labelled prompts by the share u of the labels' variance that detections leave, one image added to either, and to
     all prompts by 1 − u. Where labels are weighted, the number of labelled prompts is the effective one (Kish 1965).
-    The interval of the bias score is that of the difference over twice the sum of both sides, so that the two leave out
-    equality together.
 
     All images labelled: of 8 prompts 3 differ one way and 1 the other, whatever was detected.
 
     >>> there = np.array([[0, 1]] * 3 + [[1, 0]] + [[0, 0]] * 4)[:, :, None]
     >>> images, none = np.ones((8, 2)), np.zeros((8, 2, 1))
     >>> result = corrected_presence(none, images, Labels(none, there, none, 1 - there))
-    >>> result.difference.tolist(), result.score.tolist()
-    ([0.25], [0.75])
+    >>> result.difference.tolist()
+    [0.25]
     """
     x, n = np.asarray(detected, np.float64), np.asarray(images, np.float64)[:, :, None]
     hits, missed, false, rejected = (
@@ -128,18 +120,12 @@ def corrected_presence(
         half = special.stdtrit(np.maximum(freedom, 1), (1 + level) / 2) * np.sqrt(square)
         p_value = 2 * special.stdtr(np.maximum(freedom, 1), -np.abs(middle) / np.sqrt(square))
         low, high = np.clip(middle - half, -1, 1), np.clip(middle + half, -1, 1)
-        clipped = np.clip(presence, 0, 1)
-        both = np.where(clipped.sum(axis=0) > 0, clipped.sum(axis=0), np.nan)
-        ends = [np.clip(0.5 + end / (2 * both), 0, 1) for end in (low, high)]
-        sensitivity, specificity = (
-            yes.sum(axis=0) / (yes + no).sum(axis=0) for yes, no in ((hits, missed), (rejected, false))
-        )
     reason = np.full(width, "", dtype=object)
     reason[(labelled < FEWEST) | (total == 0).any(axis=0)] = FEW_LABELS
     reason[labelled == 0] = NO_LABELS
     if rows < 2:
         reason[:] = ONE_PROMPT
-    columns = (sensitivity, specificity, value, low, high, clipped[1] / both, *ends, p_value)
+    columns = (value, low, high, p_value)
     return Corrected(*(np.where(reason == "", column, np.nan) for column in columns), labelled, reason)
 
 

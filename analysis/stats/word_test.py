@@ -49,7 +49,6 @@ from analysis.stats.crossed import (
 from analysis.stats.exact_sums import exact_sum
 from analysis.stats.resampling import NOTHING, ONE_PROMPT, checked_level, column_blocks
 from analysis.stats.word_pairs import mean_of, pair_medians, pair_pseudo_values
-from analysis.stats.word_permutations import permutation_floor, word_permutation_test
 
 NO_CONTROLS = "controls: no side has a second word"
 ALL_ALIKE = "controls: neither words nor prompts differ"
@@ -63,11 +62,9 @@ class WordTest:
     second's, less `correction` (half the nearness of the first side's words to each other less half that of the
     second's, and by how much the median over pairs of words differs from their mean; NaN without ``within``), with its
     standard `error`, an interval for other prompts and other words of the same meaning, and the `p_value` of the null
-    hypothesis of this module. `p_permutation` and `p_floor` are the exact p-value of the words alone
-    (`analysis.stats.word_permutations`), of the gap before `correction`, and the smallest that so many words can give;
-    `words_half` half the interval that words and reference words alone would have, for an interval of the prompts that
-    is made otherwise. The shares of the variance of the gap add up to 1; with a noise that prompts share the last holds
-    the seeds. `spread`, shape (2, n_columns), is the variance of the means of a side's words around their own side's;
+    hypothesis of this module. `words_half` is half the interval that words and reference words alone would have, for an
+    interval of the prompts that is made otherwise; the shares are those of words and reference words of the variance of
+    the gap. `spread`, shape (2, n_columns), is the variance of the means of a side's words around their own side's;
     `freedom` are the words used, less one a group; `n` the prompts that have a value for every word used.
     """
 
@@ -77,12 +74,9 @@ class WordTest:
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     p_value: NDArray[np.float64]
-    p_permutation: NDArray[np.float64]
-    p_floor: float
     words_half: NDArray[np.float64]
     share_words: NDArray[np.float64]
     share_references: NDArray[np.float64]
-    share_prompts: NDArray[np.float64]
     spread: NDArray[np.float64]
     freedom: int
     n: NDArray[np.int64]
@@ -177,8 +171,8 @@ def word_test(
             )
     _, _, rows, width = sides[0].shape
     freedom = sum(array.shape[1] - 1 for array in (*sides, *spread))
-    gap, error, correction, half, words_half, p_value, p_permutation = np.full((7, width), np.nan)
-    shares, spread_of = np.full((3, width), np.nan), np.full((2, width), np.nan)
+    gap, error, correction, half, words_half, p_value = np.full((6, width), np.nan)
+    shares, spread_of = np.full((2, 2, width), np.nan)
     seeds = None if shared is None else np.asarray(shared, np.float64)
     n, reason = np.zeros(width, np.int64), np.full(width, "", dtype=object)
     for block in column_blocks(width, rows=4 * rows):  # many arrays at once, each small
@@ -191,7 +185,6 @@ def word_test(
             array[:, :, missing] = np.nan
         n[block] = (~missing).sum(axis=0)
         means = [_word_means(side, n[block]) for side in cells[:2]]
-        p_permutation[block] = word_permutation_test(*means)
         robust = None
         if takes:
             over = [pair_medians(side, of_side[..., block]) for side, of_side in zip(cells, pairs)]
@@ -214,7 +207,7 @@ def word_test(
         error[block] = np.sqrt(total)
         reason[block] = np.where(total > 0, "", ALL_ALIKE)
         with np.errstate(invalid="ignore", divide="ignore"):
-            shares[:, block] = [variance / total for variance in variances]
+            shares[:, block] = [variance / total for variance in variances[:2]]
     reason[n == 1] = ONE_PROMPT
     reason[n == 0] = NOTHING
     if seeds is not None and seeds.shape[1] < FEWEST_SEEDS:
@@ -232,12 +225,9 @@ def word_test(
         low=gap - half,
         high=gap + half,
         p_value=p_value,
-        p_permutation=p_permutation,
-        p_floor=permutation_floor(*(side.shape[1] for side in sides)),
         words_half=words_half,
         share_words=shares[0],
         share_references=shares[1],
-        share_prompts=shares[2],
         spread=spread_of,
         freedom=freedom,
         n=n,

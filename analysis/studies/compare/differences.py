@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from analysis.metrics.cooccurrence import ALL, counted
 from analysis.metrics.registry import definition, headline_metrics
-from analysis.stats.bootstrap import prompt_means
-from analysis.stats.effects import effect_sizes
+from analysis.stats.bootstrap import bootstrap_interval, prompt_means
 from analysis.stats.permutation import sign_flip_test
 from analysis.study import comparison, contrasts, indicators
 from analysis.tables.object_tables import observed_images
@@ -155,12 +154,12 @@ def _estimates(
     keys: pd.MultiIndex, values: NDArray[np.float64], name: str, sampling: Mapping[str, float]
 ) -> pd.DataFrame:
     """The mean of every quantity over prompts, with its interval where there are at least `FEWEST`."""
-    size = effect_sizes(values, **sampling)
-    few = (size.n > 0) & (size.n < FEWEST)
+    interval = bootstrap_interval(values, **sampling)
+    few = (interval.n > 0) & (interval.n < FEWEST)
     return keys.to_frame(index=False).assign(
-        **{name: size.mean},
-        ci_low=np.where(few, np.nan, size.mean_low),
-        ci_high=np.where(few, np.nan, size.mean_high),
-        n_prompts=size.n,
-        reason=np.where(few, TOO_FEW, size.mean_reason),
+        **{name: interval.mean},
+        ci_low=np.where(few, np.nan, interval.low),
+        ci_high=np.where(few, np.nan, interval.high),
+        n_prompts=interval.n,
+        reason=np.where(few, TOO_FEW, interval.reason),
     )

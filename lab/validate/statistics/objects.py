@@ -143,16 +143,13 @@ def correction_coverage(*, simulations: int = 200, seed: int = 0, prompts: int =
             truth, detected, quantile = draw_claims(world, rng, prompts=prompts)
             result = _corrected(truth, detected, every)
             share = special.ndtr(quantile / np.sqrt(1 + world.words**2))
-            wanted = {"score": share[1] / share.sum(axis=0), "difference": share[1] - share[0]}
+            wanted = share[1] - share[0]
             chosen = detected.sum(axis=(0, 1, 2)) >= 10
-            ends = {q: (getattr(result, f"{q}_low"), getattr(result, f"{q}_high")) for q in wanted}
-            held = [
-                ((ends[q][0] <= value) & (value <= ends[q][1]))[chosen].sum() for q, value in wanted.items()
-            ]
-            hits.append([*held, chosen.sum()])
-        score, difference, total = np.sum(hits, axis=0)
-        rows.append((name, score / total, difference / total, int(total)))
-    return pd.DataFrame(rows, columns=["labels", "score", "difference", "intervals"])
+            held = (result.difference_low <= wanted) & (wanted <= result.difference_high)
+            hits.append([held[chosen].sum(), chosen.sum()])
+        held, total = np.sum(hits, axis=0)
+        rows.append((name, held / total, int(total)))
+    return pd.DataFrame(rows, columns=["labels", "difference", "intervals"])
 
 
 def _corrected(truth: NDArray[np.bool_], detected: NDArray[np.bool_], every: int) -> Corrected:

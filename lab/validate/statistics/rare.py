@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.stats.bootstrap import bootstrap_interval
 from analysis.stats.cautions import gap_cautions
 from analysis.stats.crossed import crossed_mean
-from analysis.stats.effects import effect_sizes
 from analysis.stats.equivalence import equivalence_test
 from analysis.stats.permutation import sign_flip_test
+from analysis.stats.rare_changes import effective_prompts
 from lab.validate.statistics.simulation import COLUMNS, rejection_row
 
 SHARES = (0.01, 0.02, 0.05, 0.1)
@@ -124,10 +125,10 @@ def design_gaps(
         rng = np.random.default_rng([seed, 1000 + number])
         values = draw_design(name, n_prompts, simulations, rng)
         flips = sign_flip_test(values, permutations=499, seed=number).p_value
-        size = effect_sizes(values, resamples=resamples, seed=number)
-        caution = gap_cautions(values, size.n_effective)
+        interval = bootstrap_interval(values, resamples=resamples, seed=number)
+        caution = gap_cautions(values, effective_prompts(values))
         silent = caution == ""
-        outside = np.where((size.mean_low > 0) | (size.mean_high < 0), 0.0, 1.0)
+        outside = np.where((interval.low > 0) | (interval.high < 0), 0.0, 1.0)
         rejected += [
             rejection_row(name, "sign flips", False, flips),
             rejection_row(name, "the interval leaves out 0", True, outside),

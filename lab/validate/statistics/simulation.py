@@ -7,16 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import special
 
 from analysis.stats.bootstrap import bootstrap_interval, prompt_means
-from analysis.stats.effects import effect_sizes
 from analysis.stats.equivalence import equivalence_test
 from analysis.stats.object_tests import bias_scores, paired_presence_test, presence_differences
-from analysis.stats.odds_ratios import common_odds_ratios
 from analysis.stats.permutation import sign_flip_test
 from analysis.stats.table_tests import chi_square_test, label_swap_test
-from lab.validate.statistics.object_worlds import ObjectWorld, draw_table, table_of
+from lab.validate.statistics.object_worlds import ObjectWorld, draw_table
 from lab.validate.statistics.worlds import COVERAGE_WORLDS, GAP_WORLDS, OBJECT_WORLDS, draw_gaps
 
 ALPHA = 0.05
@@ -90,12 +87,6 @@ def gap_coverage(
         world = f"{name}, {n} prompts"
         result = bootstrap_interval(values, resamples=resamples, seed=number)
         rows.append(covered_row(world, "mean, envelope", shift, result))
-        result = effect_sizes(values, resamples=resamples, seed=number)
-        large = prompt_means(draw_gaps(name, 200_000, 1, np.random.default_rng(1))) + shift
-        spread = {GAP_WORLDS[1]: np.sqrt(3 + 0.25 / 3)}.get(name, np.sqrt(1 + 0.25 / 3))
-        rows.append(covered_row(world, "d_z, bca", shift / spread, (result.d_z_low, result.d_z_high)))
-        ends = (result.superiority_low, result.superiority_high)
-        rows.append(covered_row(world, "superiority, wilson", float((large > 0).mean()), ends))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -119,12 +110,6 @@ def object_coverage(
         rows.append(
             covered_row(world.name, "difference of presence, adjusted", 0.5 * world.frequency, result)
         )
-    for n, seeds in ((100, 1), (100, 4), (40, 4)):
-        rng = np.random.default_rng([seed, 400 + n + seeds])
-        logit = rng.standard_normal((objects, n, 1)) - 0.5 + np.array([0.0, np.log(2)])
-        table = table_of(*[rng.binomial(seeds, special.expit(logit))] * 2, seeds)
-        result, world = common_odds_ratios(table, *pair), f"odds ratio 2, {n} prompts × {seeds}"
-        rows.append(covered_row(world, "odds ratio, over prompts", 2.0, result))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 

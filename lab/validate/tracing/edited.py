@@ -20,7 +20,7 @@ import pandas as pd
 import yaml
 from numpy.typing import NDArray
 
-from analysis.stats.effects import effect_sizes
+from analysis.stats.bootstrap import bootstrap_interval
 from hooks import sites
 from lab.templates import render
 from probes import command_line
@@ -104,11 +104,11 @@ def compared_with_truth(
 
 def _with_ends(name: str, values: NDArray[np.float64]) -> Mapping[str, float]:
     """A mean with its 95 % interval over prompts."""
-    size = effect_sizes(values[:, None], reach=[1.0])
+    interval = bootstrap_interval(values[:, None], reach=[1.0])
     return {
-        name: float(size.mean[0]),
-        f"{name}_low": float(size.mean_low[0]),
-        f"{name}_high": float(size.mean_high[0]),
+        name: float(interval.mean[0]),
+        f"{name}_low": float(interval.low[0]),
+        f"{name}_high": float(interval.high[0]),
     }
 
 

@@ -2,13 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from analysis.stats import resampling
-from analysis.stats.bootstrap import bootstrap_interval
-from analysis.stats.effects import effect_sizes
+from analysis.stats.bootstrap import bootstrap_interval, prompt_means
 from analysis.stats.equivalence import equivalence_test
 from analysis.stats.exact_sums import on_grid
 from analysis.stats.permutation import sign_flip_test
+from analysis.stats.rare_changes import effective_prompts, few_carry
+from analysis.stats.resampling import resample_counts
 
 
 def columns(n=20, c=6, seed=0, shift=0.4):
@@ -27,7 +29,7 @@ def everything(values, resamples=600):
     return (
         bootstrap_interval(values, **options),
         sign_flip_test(values, permutations=resamples),
-        effect_sizes(values, reach=np.full(values.shape[1], 1e3), **options),
+        bootstrap_interval(values, reach=np.full(values.shape[1], 1e3), level=0.9, **options),
         equivalence_test(values, 0.5, reach=np.full(values.shape[1], 1e3), **options),
     )
 
@@ -113,3 +115,38 @@ def test_quantiles_are_those_of_numpy(probability):
     values[values > 0.5] = np.nan
     (alone,) = resampling.quantiles(values, probability)
     np.testing.assert_allclose(alone, np.nanquantile(values, probability, axis=0), atol=1e-15)
+
+
+def skewed(n=20, c=4, seed=0):
+    return np.random.default_rng(seed).exponential(1 + np.arange(c), (n, c)) - 0.5
+
+
+def drawn_rows(n, resamples, seed):
+    """Row numbers of the project's own resamples, shape (resamples, n)."""
+    counts = resample_counts(n, resamples, seed)
+    return np.array([np.repeat(np.arange(n), row) for row in counts])
+
+
+def test_the_envelope_is_the_outer_of_student_and_the_studentized_bootstrap_by_a_plain_loop():
+    values = skewed(9, 3, seed=4)
+    values[3, 1] = np.nan
+    assert not few_carry(effective_prompts(values), (~np.isnan(values)).sum(axis=0)).any()
+    found = bootstrap_interval(values, resamples=400, seed=5, level=0.9)
+    for c in range(3):
+        x = values[~np.isnan(values[:, c]), c]
+        t = []
+        for rows in drawn_rows(9, 400, 5):
+            own = values[rows, c][~np.isnan(values[rows, c])]
+            if len(set(own)) > 1:
+                t.append((own.mean() - x.mean()) / stats.sem(own))
+        high, low = x.mean() - stats.sem(x) * np.quantile(t, [0.05, 0.95])
+        student = stats.ttest_1samp(x, 0).confidence_interval(0.9)
+        expected = min(low, student.low), max(high, student.high)
+        np.testing.assert_allclose([found.low[c], found.high[c]], expected, rtol=1e-9)
+
+
+def test_prompt_means_leave_out_what_is_missing():
+    values = np.array([[[1, np.nan], [3, np.nan]], [[2, 4], [np.nan, 6]]])
+    np.testing.assert_array_equal(prompt_means(values), [[2, np.nan], [2, 5]])
+    with pytest.raises(ValueError, match="n_seeds"):
+        prompt_means([[1.0]])

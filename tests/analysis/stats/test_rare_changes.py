@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.stats.effects import effect_sizes
+from analysis.stats.bootstrap import bootstrap_interval
 from analysis.stats.equivalence import equivalence_test
 from analysis.stats.rare_changes import (
     bounded_ends,
@@ -55,18 +55,17 @@ def test_the_bounded_interval_is_gaffkes_from_ordered_uniform_numbers():
 def test_an_interval_that_few_prompts_carry_stays_within_their_range(changed):
     """As the z₀ gap of a null run: −0.001 had an interval from −0.310 to 0.002, and no prompt more than 0.025."""
     values = rare(changed)
-    size = effect_sizes(values, reach=np.full(20, 0.03))
-    assert (size.mean_low > -0.03).all() and (size.mean_high < 0.03).all()
-    assert ((size.mean_low < size.mean) & (size.mean < size.mean_high)).all()
-    assert few_carry(size.n_effective, size.n).all()
-    assert np.isnan(effect_sizes(values).ruled_out).all()
+    found = bootstrap_interval(values, reach=np.full(20, 0.03))
+    assert (found.low > -0.03).all() and (found.high < 0.03).all()
+    assert ((found.low < found.mean) & (found.mean < found.high)).all()
+    assert few_carry(effective_prompts(values), found.n).all()
 
 
 def test_where_few_prompts_carry_the_difference_the_bounded_interval_decides_about_equivalence():
     """As z₀ of a null run of 200 prompts, whose interval of −0.0009 to 0.0016 did not do for a δ of 0.02."""
     values, reach = rare(2), np.full(20, 0.03)
-    size = effect_sizes(values, reach=reach)
-    assert few_carry(size.n_effective, size.n).all() and (size.ruled_out < 0.02).all()
+    found = bootstrap_interval(values, reach=reach, level=0.9)
+    assert (np.abs([found.low, found.high]) < 0.02).all()
     assert (equivalence_test(values, 0.02, reach=reach) < 0.05).all()
     barely = equivalence_test(values, 0.003, reach=reach)
     # two of 24 changed: their share may be 0.24 (Clopper and Pearson), a mean change of 0.24 * 0.03

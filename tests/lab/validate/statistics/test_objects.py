@@ -39,7 +39,7 @@ def test_the_section_shows_every_world():
     text = page_section(simulations=1)
     assert all(f"| {world.name} |" in text for world in WORLDS) and "| a third of the prompts |" in text
     covered = correction_coverage(simulations=2).set_index("labels")
-    assert (covered["intervals"] > 20).all() and covered.loc["all images", "score"] > 0.8
+    assert (covered["intervals"] > 20).all() and covered.loc["all images", "difference"] > 0.8
 
 
 def test_without_labels_nothing_is_claimed_and_unequal_sensitivity_is_a_hint():
