@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from analysis.loaded_run import LoadedRun, load_run
-    from analysis.methods.dalleval.section import draw_professions
-    from analysis.methods.tracing.section import draw_trace
     from analysis.metrics.dependency import GROUPS, regroup
     from analysis.metrics.registry import headline_metrics
     from analysis.metrics.skin_tone import monk_colours, read_skin
@@ -32,8 +30,6 @@ _PLACES = {  # where a name stands, and what it is called there if otherwise
     "chi_square_sentence": ("analysis.report.wording_objects",),
     "compare_runs": ("analysis.studies.compare.summary", "write"),
     "draw_bias_scores": ("analysis.report.figures",),
-    "draw_professions": ("analysis.methods.dalleval.section",),
-    "draw_trace": ("analysis.methods.tracing.section",),
     "finding": ("analysis.report.finding",),
     "headline_metrics": ("analysis.metrics.registry",),
     "load_run": ("analysis.loaded_run",),
@@ -51,8 +47,6 @@ __all__ = [
     "chi_square_sentence",
     "compare_runs",
     "draw_bias_scores",
-    "draw_professions",
-    "draw_trace",
     "finding",
     "headline_metrics",
     "load_run",

@@ -68,8 +68,7 @@ def results(path: Path) -> None:
     wrong: int = words.claim  # type: ignore[assignment]  # fails as unused where the type is lost
     stored = Run.open(path)
     differences: pd.DataFrame = analysis.compare_runs([stored, stored], path / "out", every=True)
-    figures: dict[str, Drawn] = analysis.draw_trace(stored)
-    print(symbols, claim, wrong, differences, figures)
+    print(symbols, claim, wrong, differences)
 
 
 def statistics(values: np.ndarray) -> None:

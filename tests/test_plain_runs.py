@@ -73,7 +73,7 @@ def test_all_that_compares_no_words_is_measured(drawn):
     prompts = found.table("prompts")
     assert set(prompts["profession"]) == set(WORK) and set(prompts["template"]) == {"bare", "beach"}
     shares = found.table("dalleval_professions").query(
-        "question == 'gender' and source == 'toyworld-checker'"
+        "question == 'gender' and source == 'toyworld-checker' and profession != '(all)'"
     )
     assert list(shares["profession"]) == list(WORK) and (shares["planned"] == 4).all()
 

@@ -9,7 +9,6 @@ import pytest
 import yaml
 from PIL import Image
 
-import analysis.methods.skills.section
 from lab.validate.skills.scenes import draw_scene, scene
 from probes.config.schema import Config
 from probes.prompts import paintskills
@@ -63,16 +62,9 @@ def drawn(tmp_path_factory):
         pixels = paint(draw_scene(scene(shown, "3")))
         Image.fromarray(pixels).save(folder / "scenes" / f"{prompt.id}.png")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(analysis.methods.skills.section, "draw_skills", lambda accuracy: None)
         patch.chdir(folder)
         assert run(folder, SETTINGS | {"images": {"from": "scenes", "names": "{prompt_id}"}}) == 0
     return Run.open(folder / "run")
-
-
-@pytest.fixture
-def figureless(monkeypatch):
-    """Reports without figures, where a test is about tables and sentences."""
-    monkeypatch.setattr(analysis.methods.skills.section, "draw_skills", lambda accuracy: None)
 
 
 def export(drawn, folder, columns, without=()):
@@ -89,7 +81,7 @@ def export(drawn, folder, columns, without=()):
     return SETTINGS | {"images": {"from": "pictures"}}
 
 
-def test_tables_are_those_of_the_run_whose_images_they_are(drawn, tmp_path, figureless):
+def test_tables_are_those_of_the_run_whose_images_they_are(drawn, tmp_path):
     prompts = list(drawn.samples(["prompt"])["prompt"])
     assert len(set(prompts)) < len(prompts) == 60
     assert run(tmp_path, export(drawn, tmp_path, ("prompt", "prompt_id", "seed"))) == 0
@@ -176,7 +168,7 @@ def published(folder, scenes):
         (folder / skill / "scenes" / f"{skill}_val.json").write_text(json.dumps({"data": data}))
 
 
-def test_scenes_as_published_are_judged_by_detr(tmp_path, monkeypatch, figureless):
+def test_scenes_as_published_are_judged_by_detr(tmp_path, monkeypatch):
     """By the page's program and its command, with another folder of DETR."""
     scenes = 3
     detector = save_detr(tmp_path / "detr", COCO, **(TINY | {"shortest": 64, "longest": 106}))
@@ -202,4 +194,4 @@ def test_scenes_as_published_are_judged_by_detr(tmp_path, monkeypatch, figureles
     assert {"person", "bicycle", "dog"} <= set(taken.read("observed", ["tags"])["tags"].iloc[0])
     accuracy = taken.table("skills_accuracy")
     assert set(accuracy["detector"]) == {detector.name} and set(accuracy["threshold"]) == {0.7}
-    assert r"\label{tab:skills}" in (taken.path / "tables" / "skills_table02.tex").read_text()
+    assert r"\label{tab:skills_table02}" in (taken.path / "tables" / "skills_table02.tex").read_text()

@@ -81,7 +81,7 @@ def test_from_a_model_to_the_report(kind, tmp_path, capsys):
     if kind == "toyworld-dit":  # whose outcome is the checker's; a gap of pictures moves with every rounding
         assert (found["deviation"] <= TOLERANCE).all()
         tested = int((found["reason"] != UNTESTED).sum())  # of a word without an effect any share is 0
-        assert tested >= 1 and f"{tested} of {tested} cuts do" in page
+        assert tested >= 1 and f"{tested} of {tested} cuts come out" in page
 
 
 def test_what_is_wrong_is_one_line_before_anything_is_drawn(tmp_path, capsys):

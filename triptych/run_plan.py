@@ -225,7 +225,6 @@ def _stopping_lines(config: Config) -> list[str]:
         return []
     from analysis.methods.stopping.expected import EFFECTS, expected_prompts
     from analysis.methods.stopping.question import INTERVAL, StopQuestion
-    from analysis.methods.stopping.wording import question_text
 
     question = StopQuestion.of(config)
     each = len(config.seeds) * len(config.indicators)
@@ -236,7 +235,7 @@ def _stopping_lines(config: Config) -> list[str]:
     ]
     off = "`within` is" if question.question == INTERVAL else "the gap is off 0, or off `within`, by"
     return [
-        f"stops when this is answered: {question_text(question, config.reference, question.shown)}",
+        f"stops when this is answered: {question.text(config.reference)}",
         f"  asked from {question.fewest} prompts on, after each part; at most {question.most:,} prompts",
         f"  answered, in standard deviations between prompts, where {off}",
         *lines,

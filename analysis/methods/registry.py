@@ -62,13 +62,11 @@ METHODS = (  # sections of the report, tables and commands stand in this order
     ),
     Method(
         "tracing",
-        measured="analysis.methods.tracing.tables:MEASURED",
-        reported="analysis.methods.tracing.section:REPORTED",
+        spec="analysis.methods.tracing.method:METHOD",
     ),
     Method(
         "stopping",
-        measured="analysis.methods.stopping.registry:MEASURED",
-        reported="analysis.methods.stopping.section:REPORTED",
+        spec="analysis.methods.stopping.method:METHOD",
     ),
     Method(
         "gep",
@@ -81,13 +79,11 @@ METHODS = (  # sections of the report, tables and commands stand in this order
     ),
     Method(
         "dalleval",
-        measured="analysis.methods.dalleval.stage:MEASURED",
-        reported="analysis.methods.dalleval.section:REPORTED",
+        spec="analysis.methods.dalleval.method:METHOD",
     ),
     Method(
         "alignment",
-        measured="analysis.methods.alignment.registry:MEASURED",
-        reported="analysis.methods.alignment.section:REPORTED",
+        spec="analysis.methods.alignment.method:METHOD",
         command=CommandRow(
             "audit alignment",
             "analysis.methods.alignment.arguments",
@@ -96,9 +92,7 @@ METHODS = (  # sections of the report, tables and commands stand in this order
     ),
     Method(
         "skills",
-        measured="analysis.methods.skills.stage:MEASURED",
-        reported="analysis.methods.skills.section:REPORTED",
-        people="analysis.methods.skills.people:CHECK",
+        spec="analysis.methods.skills.method:METHOD",
     ),
     Method(
         "decoding",

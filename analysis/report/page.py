@@ -49,7 +49,7 @@ from analysis.tables.objects.claims import HEDGED, HINT, HOLDS
 from analysis.tables.registry import PAPER, TABLES, write
 from analysis.tables.registry import read as read_table
 from analysis.tables.similarities.stored import timesteps
-from analysis.tables.spec import Measured
+from analysis.tables.spec import Measured, method_specs
 from probes.config.schema import Config
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def report(run: Run) -> Path:
     Returns the path of ``report.html``, which needs no other file and no network.
     """
     methods = reported_methods()
-    for method in methods:
+    for method in method_specs():
         if method.alone and method.page and method.alone(run.config):
             return method.page(run)
     content = read(run)
@@ -394,7 +394,7 @@ def answers(run: Run) -> list[str]:
     A run that is of one method alone has no lines.
     """
     config, methods = run.config, reported_methods()
-    if any(method.alone and method.page and method.alone(config) for method in methods):
+    if any(method.alone and method.page and method.alone(config) for method in method_specs()):
         return []
     sections = [method.section for method in methods if method.section and method.section.lead]
     read_sections = [(one, found) for one in sections if (found := one.read(run)) is not None]

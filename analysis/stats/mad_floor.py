@@ -74,13 +74,6 @@ def clustered_mad_floor(counts: ArrayLike, *, draws: int = DRAWS, seed: int = 0)
     return _floor(table.sum(axis=1), _kinds(table), draws, seed)
 
 
-def clustered_mads(counts: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> NDArray[np.float64]:
-    """Return MADs, mean over prompts, that relabelling draws, shape (draws,); NaN without any image."""
-    table = _clustered(counts)
-    kinds = _kinds(table)
-    return _drawn(kinds, table.shape[2], draws, seed) if kinds else np.full(draws, np.nan)
-
-
 def design_effect(counts: ArrayLike) -> float:
     r"""Return the variance of shares of clustered images over that of as many independent ones, 1 at least.
 

@@ -1,4 +1,4 @@
-r"""Shares of a total effect that patches carry: ratios of sums over prompts, with intervals and tests.
+r"""Shares of a total effect that patches carry: ratios of sums over prompts, with one bootstrap interval and its test.
 
 A patch moves the outcome of a prompt by :math:`E_i`, the word itself moves it by :math:`T_i`; the share is
 
@@ -7,82 +7,91 @@ A patch moves the outcome of a prompt by :math:`E_i`, the word itself moves it b
 not a mean of ratios: a prompt at which the words make next to no difference has no ratio worth averaging, and weighs
 nothing here. Rows are prompts (their seeds averaged), columns patches; sums run over the prompts that have both.
 
-*Sets*: the shares that a test does not reject (`analysis.stats.ratio_sets`), of each place alone and of all places
-together; the p-values are those of the same test. Where few prompts carry the variance the interval is as wide as the
-bounded one of `analysis.stats.rare_changes`, by the rule that a patch moves no prompt farther than the words moved any;
-where all prompts have one share it is that alone: the rule of three.
+*Interval*: the shares at which Student's statistic of :math:`E_i - \theta T_i` is at most c (Fieller 1954). c is the
+quantile of the largest statistic of all columns among resampled prompts, at least Student's own: so an interval holds
+for all columns at once. The p-value is the larger of those of effect and share, so that beside a significant one
+neither interval holds 0. Where few prompts carry the variance an interval is as wide as the bounded one of
+`analysis.stats.rare_changes`, by the rule that a patch moves no prompt farther than the words moved any.
 
-*Near 0*: where the mean of :math:`T` is not told from 0 at the level of the interval the share is NaN, with the reason.
-Where it is only just told a set may have no end.
-
-*Floor*: what a patch does with a word of the same meaning as donor, :math:`F_i`. A patch is beyond the floor where its
-effect is larger than the floor's, whichever way either points.
+*Near 0*: where the mean of :math:`T` cannot be told from 0 the share is NaN, with the reason; the effects are not.
+Where it is only just told an interval may have no end.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
-from analysis.stats.ratio_sets import RatioSets, mean_p_values, ratio_sets
-from analysis.stats.resampling import CONSTANT, matrix, moments, undefined
+from analysis.stats.rare_changes import (
+    bounded_draws,
+    effective_prompts,
+    ends_of_draws,
+    exponential_weights,
+    few_carry,
+    range_of,
+)
+from analysis.stats.resampling import (
+    NOTHING,
+    ONE_PROMPT,
+    matrix,
+    moments,
+    resample_counts,
+    resampled_deviations,
+    studentized,
+)
 
 NO_TOTAL = "the total effect cannot be told from 0"
 ALIKE = "the same share in every prompt"
 NO_END = "the total effect is only just told from 0: the share has no bound on that side"
+FARTHEST = 1e9  # a statistic that no resample reaches
+ROUNDING = 1e-12  # of the largest total: sums of effects that cancel leave as much
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of a total effect; arrays have shape (n_columns,).
+    """Effects and the shares of a total effect that they are; arrays have shape (n_columns,).
 
     Attributes
     ----------
+    effect, effect_low, effect_high : ndarray of float64
+        Mean over prompts, in units of the outcome, with the interval of all columns together.
     share, low, high : ndarray of float64
         0: the patch does nothing; 1: all that the word does. NaN where undefined; may lie outside of 0 to 1, and an end
         may be infinite.
-    joint_low, joint_high : ndarray of float64
-        Of all columns together: so many of them hold their share at once, whichever is picked.
-    p_value, p_adjusted : ndarray of float64
-        That the share is 0, by the test whose sets these are: of the column alone, and over all.
+    p_adjusted : ndarray of float64
+        That effect and share are 0, over all columns.
     n : ndarray of int64
         Prompts that have both effects.
-    n_effective : ndarray of float64
-        How many of them carry the variance, see `analysis.stats.rare_changes`.
     reason : ndarray of object (str)
         Why share or interval are NaN or an end is infinite, or that all prompts have one share; else empty.
     """
 
-    share: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    joint_low: NDArray[np.float64]
-    joint_high: NDArray[np.float64]
-    p_value: NDArray[np.float64]
-    p_adjusted: NDArray[np.float64]
+    effect: Floats
+    effect_low: Floats
+    effect_high: Floats
+    share: Floats
+    low: Floats
+    high: Floats
+    p_adjusted: Floats
     n: NDArray[np.int64]
-    n_effective: NDArray[np.float64]
     reason: NDArray[np.object_]
-
-    def direct(self) -> Shares:
-        """Return 1 − share with its intervals: of necessity, the direct effect past the patch."""
-        ends = {"low": 1 - self.high, "high": 1 - self.low}
-        joint = {"joint_low": 1 - self.joint_high, "joint_high": 1 - self.joint_low}
-        return replace(self, share=1 - self.share, **ends, **joint)
 
 
 def shares(
     effects: ArrayLike, totals: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> Shares:
-    r"""Return :math:`\sum_i E_i / \sum_i T_i` of each column with its interval over prompts.
+    r"""Return :math:`\sum_i E_i / \sum_i T_i` of each column with an interval that holds for all columns at once.
 
     Parameters
     ----------
     effects : array_like of float, shape (n_prompts, n_columns)
         What each patch does to each prompt, in units of the outcome; NaN where there is none.
-    totals : array_like of float, shape (n_prompts,) or (n_prompts, n_columns)
+    totals : array_like of float, shape (n_prompts,)
         What the word does to it, in the same units.
     level : float
         Of the interval, and of the rule that tells the total effect from 0.
@@ -100,132 +109,154 @@ def shares(
 
     Source
     ------
-    Fieller 1954 for the interval of a ratio.
+    Fieller 1954 for the interval of a ratio; Westfall and Young 1993 for the largest statistic.
 
     Examples
     --------
     The patch does a quarter of what the word does, in sum.
 
-    >>> found = shares([[1.0], [0.0], [2.0], [1.0]], [4.0, 3.0, 5.0, 4.0])
-    >>> found.share.tolist(), bool(found.low[0] < 0.25 < found.high[0])
-    ([0.25], True)
+    >>> result = shares([[1.0], [0.0], [2.0], [1.0]], [4.0, 3.0, 5.0, 4.0])
+    >>> result.share.tolist(), result.effect.tolist(), bool(result.low[0] < 0.25 < result.high[0])
+    ([0.25], [1.0], True)
     """
-    effects, totals = _paired(effects, totals)
+    effects, totals = matrix(effects), np.asarray(totals, np.float64)
+    if totals.shape != effects.shape[:1]:
+        raise ValueError(f"totals: expected shape ({len(effects)},), got {totals.shape}")
     options = {"level": level, "resamples": resamples, "seed": seed}
-    reason = no_total(totals, **options)
-    told = np.flatnonzero(reason == "")
-    found = ratio_sets(effects[:, told], totals[:, told], **options)
-    numbers = np.full((7, effects.shape[1]), np.nan)
-    names = ("ratio", "low", "high", "joint_low", "joint_high", "p_value", "p_adjusted")
-    numbers[:, told] = [getattr(found, name) for name in names]
-    carried = np.full(effects.shape[1], np.nan)
-    carried[told] = found.n_effective
-    endless = np.isinf(found.low) | np.isinf(found.high)
-    reason[told] = np.where(np.isnan(found.n_effective), ALIKE, np.where(endless, NO_END, ""))
-    return Shares(*numbers, moments(totals)[0], carried, reason)
+    significant = bool(mean_effects(totals[:, None], **options).p_adjusted[0] < 1 - level)
+    missing = np.isnan(effects) | np.isnan(totals[:, None])
+    effects, totals = (np.where(missing, np.nan, one) for one in (effects, totals[:, None]))
+    return _tested(effects, totals if significant else np.full_like(totals, np.nan), totals, **options)
 
 
-def no_total(
-    totals: ArrayLike, level: float = 0.95, *, resamples: int = 2000, seed: int = 0
-) -> NDArray[np.object_]:
-    """Say for each column why no share of it can be stated; an empty text where one can.
+def mean_effects(effects: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> Shares:
+    """Return the means of effects, shape (n_prompts, n_columns), as `shares` has them, and no shares.
 
-    Parameters
-    ----------
-    totals : array_like of float, shape (n_prompts, n_columns)
-    level : float
-        Of the test that has to tell its mean from 0 (`analysis.stats.ratio_sets.mean_p_values`).
-    resamples, seed : int
-        Of its bootstrap.
-
-    Examples
-    --------
-    >>> no_total([[1.0, 1.0, 0.0], [2.0, -1.0, 0.0], [1.5, 0.1, 0.0], [1.2, 0.0, 0.0]]).tolist()
-    ['', 'the total effect cannot be told from 0', 'the total effect cannot be told from 0']
+    >>> result = mean_effects([[1.0, 1.0], [1.2, -1.0], [0.9, 2.0], [1.1, -2.0]])
+    >>> result.effect.round(2).tolist(), (result.p_adjusted < 0.05).tolist()
+    ([1.05, 0.0], [True, False])
     """
-    totals = matrix(totals)
-    reason = undefined(totals)
-    reason[reason == CONSTANT] = ""
-    with np.errstate(invalid="ignore"):
-        told = mean_p_values(totals, resamples=resamples, seed=seed) < 1 - level
-    reason[(reason == "") & ~told] = NO_TOTAL
-    return reason
+    effects = matrix(effects)
+    nothing = np.full_like(effects, np.nan)
+    return _tested(effects, nothing, effects, level=level, resamples=resamples, seed=seed)
 
 
-def beyond_floor(
-    effects: ArrayLike,
-    totals: ArrayLike,
-    floor: ArrayLike | None = None,
-    *,
-    level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
-) -> RatioSets:
-    r"""Return how far each patch of a map is beyond what a word of the same meaning does, and test that it is at all.
+def _tested(
+    effects: Floats, totals: Floats, reach: Floats, *, level: float, resamples: int, seed: int
+) -> Shares:
+    """Effects and shares of totals (NaN: there are none), where no prompt moves farther than the largest `reach`."""
+    n, effect, _ = moments(effects)
+    total, reach = moments(totals)[1], np.nanmax(np.abs(reach), axis=0, initial=0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = effect / total + 0.0  # + 0.0: no -0
+        residual = effects - share * totals
+        residual = np.where(np.abs(residual) <= ROUNDING * reach, 0.0, residual)
+        ratios = share + residual / total  # of each prompt, linear in its effects
+        families = ((effects, effect, reach), (ratios, share, reach / np.abs(total)))
+        variances = _variances(effects, totals)
+        statistic = np.abs(effect) / np.sqrt(variances[0])
+        p_adjusted, ends = 2 * special.stdtr(n - 1, -statistic), []
+        for values, mean, farthest in families:
+            known = ~np.isnan(mean) & (n > 1)
+            carried = effective_prompts(values)
+            few = np.isnan(carried) | few_carry(carried, n)
+            largest = _largest_statistics(values[:, ~few], resamples, seed)
+            critical = np.fmax(special.stdtrit(n - 1, (1 + level) / 2), _critical(largest, level))
+            if len(ends):
+                low, high = _fieller(effect, total, variances, critical)
+            else:
+                low, high = (effect + sign * critical * np.sqrt(variances[0]) for sign in (-1, 1))
+            if len(largest):
+                above = len(largest) - np.searchsorted(largest, statistic)
+                p_adjusted[known] = np.fmax(p_adjusted, (above + 1) / (len(largest) + 1))[known]
+            if len(rare := np.flatnonzero(few & known)):
+                bounds = _bounded(values[:, rare], farthest[rare], level, resamples, seed, int(known.sum()))
+                low[rare], high[rare] = np.fmin(low[rare], bounds[0]), np.fmax(high[rare], bounds[1])
+                p_adjusted[rare] = np.fmax(p_adjusted[rare], bounds[2])
+            ends += [low, high]
+    reason = np.select(
+        [n == 0, n == 1, np.isnan(share), np.isnan(carried), np.isinf(low) | np.isinf(high)],
+        [NOTHING, ONE_PROMPT, NO_TOTAL, ALIKE, NO_END],
+        "",
+    ).astype(object)
+    return Shares(effect, *ends[:2], share, *ends[2:], np.minimum(p_adjusted, 1.0), n, reason)
 
-    With :math:`s_E, s_F` the signs of the means of E and F, it is :math:`\sum_i (s_E E_i - s_F F_i) / |\sum_i T_i|`: a
-    share where the total effect is told from 0. Where it is not, the numbers are NaN, and the p-values those of the
-    margins themselves.
 
-    Parameters
-    ----------
-    effects : array_like of float, shape (n_prompts, n_columns)
-        Of the patches of one map, in units of the outcome.
-    totals : array_like of float, shape (n_prompts,) or (n_prompts, n_columns)
-    floor : array_like of float, shape (n_prompts, n_columns), optional
-        Of the same patches with the synonym as donor; a column without one, or None, is held against 0.
-    level, resamples, seed
+def _largest_statistics(values: Floats, resamples: int, seed: int) -> Floats:
+    """The largest absolute statistic of all columns in each resample, ascending."""
+    if not values.shape[1]:
+        return np.empty(0)
+    counts = resample_counts(len(values), resamples, seed)
+    drawn = np.abs(studentized(*resampled_deviations(values, moments(values)[1], counts)))
+    largest = np.fmax.reduce(drawn, axis=1)
+    return np.sort(largest[~np.isnan(largest)])
 
-    Returns
-    -------
-    RatioSets
-        Two-sided p-values where the effect is the larger one, 1 where the floor is.
 
-    Raises
-    ------
-    ValueError
-        `floor` has another shape than the effects.
+def _critical(largest: Floats, level: float) -> float:
+    """The statistic above which p-values are below 1 - `level`."""
+    over = int(np.ceil(np.round((1 - level) * (len(largest) + 1), 9))) - 2
+    return float(largest[-1 - over]) if 0 <= over < len(largest) else FARTHEST if len(largest) else 0.0
 
-    Examples
-    --------
+
+def _variances(effects: Floats, totals: Floats) -> tuple[Floats, Floats, Floats]:
+    """Variances of the mean effect and of the mean total, with their covariance between both."""
+    n = (~np.isnan(effects)).sum(axis=0)
+    e, t = (one - moments(one)[1] for one in (effects, totals))
+    pairs = ((e, e), (e, t), (t, t))
+    return tuple(np.where(n > 1, np.nansum(a * b, axis=0) / (n * (n - 1.0)), np.nan) for a, b in pairs)
+
+
+def _fieller(
+    effect: Floats, total: Floats, variances: tuple[Floats, Floats, Floats], critical: Floats
+) -> tuple[Floats, Floats]:
+    """The ends about each share of the ratios whose statistic is at most the critical one; infinite where none is."""
+    of_effect, between, of_total = variances
+    a, b, c = (
+        x - critical**2 * y
+        for x, y in ((total**2, of_total), (effect * total, between), (effect**2, of_effect))
+    )
+    inside = b**2 - a * c
+    low, high = np.sort([(b + sign * np.sqrt(np.maximum(inside, 0.0))) / a for sign in (-1, 1)], axis=0)
+    endless, above = a <= 0, effect / total >= high
+    known = ~np.isnan(total)
+    return (
+        np.where(endless & known, np.where((inside > 0) & above, high, -np.inf), low),
+        np.where(endless & known, np.where((inside > 0) & ~above, low, np.inf), high),
+    )
+
+
+def _bounded(
+    values: Floats, reach: Floats, level: float, resamples: int, seed: int, columns: int
+) -> tuple[Floats, Floats, Floats]:
+    """Bounded intervals and p-values of means, of so many columns together (Bonferroni)."""
+    draws = bounded_draws(values, exponential_weights(len(values), resamples, seed), range_of(values, reach))
+    p_value = 2 * np.minimum((draws[0] <= 0).mean(axis=0), (draws[1] >= 0).mean(axis=0))
+    return *ends_of_draws(draws, 1 - (1 - level) / columns), columns * p_value
+
+
+def beyond_floor(effects: ArrayLike, totals: ArrayLike, floor: ArrayLike, **options: Any) -> Shares:
+    r"""Return how far each patch is beyond what a word of the same meaning does, and test that it is at all.
+
+    Of effects of the patches with the word as donor, and with the synonym (`floor`), as `shares` takes them. With
+    :math:`s_E, s_F` the signs of their means the margin is :math:`s_E E_i - s_F F_i`, and its share that of
+    :math:`|\sum_i T_i|`; ``p_adjusted`` is 1 where the floor is the larger one.
+
     Both move the outcome by about 1 of 2, the second as far as a synonym does.
 
     >>> effects = [[1.0, 1.0], [1.5, 1.5], [0.9, 0.9], [1.1, 1.1], [0.8, 0.8], [1.2, 1.2]]
     >>> floor = [[0.0, 1.1], [0.1, 1.6], [0.0, 1.0], [0.1, 1.2], [0.0, 0.9], [0.0, 1.3]]
-    >>> found = beyond_floor(effects, [2.0, 2.1, 1.9, 2.0, 2.2, 1.8], floor)
-    >>> bool(found.p_value[0] < 0.01), float(found.p_value[1])
+    >>> result = beyond_floor(effects, [2.0, 2.1, 1.9, 2.0, 2.2, 1.8], floor)
+    >>> bool(result.p_adjusted[0] < 0.01), float(result.p_adjusted[1])
     (True, 1.0)
     """
-    effects, totals = _paired(effects, totals)
-    floor = np.zeros_like(effects) if floor is None else matrix(floor)
-    if floor.shape != effects.shape:
-        raise ValueError(f"floor: expected the shape {effects.shape} of the effects, got {floor.shape}")
-    floor = np.where(np.isnan(floor).all(axis=0), 0.0, floor)
-    missing = np.isnan(effects) | np.isnan(floor)
-    effects, floor, totals = (np.where(missing, np.nan, part) for part in (effects, floor, totals))
-    margin, options = (
-        _towards(effects) - _towards(floor),
-        {"level": level, "resamples": resamples, "seed": seed},
-    )
-    told = no_total(totals, **options) == ""
-    reach = np.nanmax(np.abs(totals), axis=0, initial=0.0)
-    alone = np.where(missing, np.nan, 1.0)
-    of_totals = ratio_sets(margin[:, told], _towards(totals[:, told]), **options)
-    itself = ratio_sets(margin[:, ~told], alone[:, ~told], reach=reach[~told], **options)
-    numbers = {}
-    for name in (field.name for field in fields(RatioSets)):
-        values = np.full(len(told), 0 if name == "n" else np.nan)
-        values[told] = getattr(of_totals, name)
-        if name in ("p_value", "p_adjusted", "n", "n_effective"):
-            values[~told] = getattr(itself, name)
-        if name in ("p_value", "p_adjusted"):
-            with np.errstate(invalid="ignore"):
-                values = np.where(moments(margin)[1] <= 0, 1.0, values)
-        numbers[name] = values.astype(np.int64) if name == "n" else values
-    return RatioSets(**numbers)
+    effects, floor, totals = matrix(effects), matrix(floor), np.asarray(totals, np.float64)
+    missing = np.isnan(effects + floor)
+    margin = np.subtract(*(_towards(np.where(missing, np.nan, one)) for one in (effects, floor)))
+    result = shares(margin, _towards(totals[:, None])[:, 0], **options)
+    return replace(result, p_adjusted=np.where(result.effect <= 0, 1.0, result.p_adjusted))
 
 
-def largest_floor(floors: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def largest_floor(floors: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
     """Return, column by column, the floor of the synonym whose mean effect is the largest either way, and which it is.
 
     Of floors (n_synonyms, n_prompts, n_columns): shapes (n_prompts, n_columns) and (n_columns,).
@@ -236,19 +267,6 @@ def largest_floor(floors: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.in
     return np.take_along_axis(floors, chosen[None, None, :], axis=0)[0], chosen
 
 
-def _towards(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _towards(values: Floats) -> Floats:
     """The columns, turned so that their means are not negative."""
     return values * np.where(moments(values)[1] < 0, -1.0, 1.0)
-
-
-def _paired(effects: ArrayLike, totals: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Both as matrices of one shape, NaN where either is."""
-    effects, totals = matrix(effects), np.asarray(totals, np.float64)
-    totals = totals[:, None] if totals.ndim == 1 else totals
-    if totals.ndim != 2 or totals.shape[0] != len(effects) or totals.shape[1] not in (1, effects.shape[1]):
-        raise ValueError(
-            f"totals: expected shape ({len(effects)},) or {effects.shape} as the effects have, got {totals.shape}"
-        )
-    totals = matrix(np.broadcast_to(totals, effects.shape))
-    missing = np.isnan(effects) | np.isnan(totals)
-    return np.where(missing, np.nan, effects), np.where(missing, np.nan, totals)

@@ -22,7 +22,6 @@ import pandas as pd
 from probes.csv_text import csv_rows
 
 if TYPE_CHECKING:
-    from analysis.tables.objects.detector_error import Checked
     from analysis.tables.sharing import Sharing
     from probes.config.schema import Config
     from probes.runs.run import Run
@@ -207,7 +206,7 @@ class MethodSpec:
 
     tables: Sequence[TableSpec]
     needs: Mapping[str, str] = field(default_factory=dict)
-    inputs: Callable[[Run, Sharing, Checked | None], Any] | None = None
+    inputs: Callable[[Run, Sharing, Any], Any] | None = None
     require: Callable[[Run], None] | None = None
     alone: Callable[[Config], bool] | None = None
     page: Callable[[Run], Any] | None = None

@@ -16,7 +16,8 @@ from typing import Any
 import yaml
 
 from analysis.methods.alignment.arguments import parser as options_of_alignment
-from analysis.methods.alignment.command import measure, of_all_images
+from analysis.methods.alignment.command import measure
+from analysis.methods.alignment.tables import ALL
 from lab.templates import render
 from probes import command_line
 from probes.runs.parts import write_bytes
@@ -38,7 +39,8 @@ def measured(model: str, folder: Path) -> list[dict[str, Any]]:
         line = [str(path), "--out", str(folder / model), "--stage", stage, "--quiet"]
         run.work(run.parser().parse_args(line))
     made = measure(options_of_alignment().parse_args([str(folder / model), "--reference", "renderings"]))
-    return [_stored(table, row) for table in TABLES for row in of_all_images(made, table)]
+    rows = [(name, row) for name in TABLES if name in made for row in made[name].to_dict("records")]
+    return [_stored(name, row) for name, row in rows if row["indicator"] == ALL]
 
 
 def _stored(table: str, row: dict[str, Any]) -> dict[str, Any]:

@@ -302,8 +302,6 @@ class DallEval(Section):
     bare: Literal["attributes", "all", "none"] = "attributes"
     """Where the prompt without a profession counts among the professions: for `attributes` alone, as in the
     paper's tables, for `all` or for `none`."""
-    correct: bool = True
-    """Whether readings of toyworld's images are also set right for the reader's error, in columns beside."""
 
 
 class Skills(Section):

@@ -193,25 +193,6 @@ def prompt_text(request: SkillRequest, set_data: Mapping[str, Any]) -> str:
     return text
 
 
-def statement(request: SkillRequest, *, at_least: bool = False) -> str:
-    """Return a sentence that people can confirm or deny of an image: that it shows what a prompt asks for.
-
-    ``at_least``: more than the number count as right, too.
-
-    >>> statement(SkillRequest("object", "airplane")), statement(SkillRequest("count", "dog", count=3))
-    ('an airplane is there', 'exactly 3 dogs are there')
-    """
-    noun = f"{article(request.object)} {request.object}"
-    if request.skill == "object":
-        return f"{noun} is there"
-    if request.skill == "count":
-        nouns, are = (plural(request.object), "are") if request.count != 1 else (request.object, "is")
-        return f"{'at least' if at_least else 'exactly'} {request.count} {nouns} {are} there"
-    if request.object == request.object_b:
-        return f"one {request.object} is {_WHERE[request.relation]} another"
-    return f"{article(request.object_b)} {request.object_b} is {_WHERE[request.relation]} {noun}"
-
-
 def question(request: SkillRequest) -> str:
     """Return a question for people about an image, by the prompt's skill, that does not give away count or relation.
 

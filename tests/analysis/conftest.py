@@ -9,14 +9,12 @@ from tests.analysis.synthetic_run import configure
 @pytest.fixture(scope="session")
 def audit(tmp_path_factory):
     """A made-up audit of six professions, three words and four seeds, read by two readers and measured."""
-    from analysis.methods.dalleval.stage import measure_professions
-    from tests.analysis.dalleval_parts import write_audit
+    from tests.analysis.dalleval_parts import measure_audit, write_audit
 
     path = tmp_path_factory.mktemp("audit") / "run"
     run = write_audit(path, whole=False, readers=("toyworld-checker", "toyworld-vqa"))
     configure(run, measure={"bootstrap": 100, "permutations": 200})
-    measure_professions(run)
-    return run
+    return measure_audit(run)
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from analysis.methods.dalleval.method import METHOD
+from analysis.tables.registry import write_method
 from probes.config.schema import Config
 from probes.runs import parts, schemas
 from probes.runs.run import Run
@@ -75,6 +77,12 @@ def write_audit(
         write_answers(run, name, lambda sample, name=name: answers_of(seen[sample], name, sample))
     if tones:
         write_tones(run, lambda sample: seen[sample][2])
+    return Run.open(run.path)
+
+
+def measure_audit(run: Run) -> Run:
+    """Write the tables of an audit."""
+    write_method(run, METHOD, METHOD.inputs(run, None, None))
     return Run.open(run.path)
 
 

@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 import analysis
-from analysis.methods.dalleval.page_tests import attributes_differ
-from analysis.methods.gep.results import more_than_chance
-from analysis.methods.tracing.sentences import beyond
-from analysis.methods.tracing.together import REDUNDANT, interplay
+from analysis.methods.dalleval.page_tests import even_refuted
+from analysis.methods.gep.page_tests import more_than_chance
+from analysis.methods.tracing.effects import WHAT
+from analysis.methods.tracing.figures import marked
+from analysis.methods.tracing.findings import REDUNDANT, interplay
 from analysis.report.figures.atlas import beyond_words
 from analysis.report.figures.objects import filled_scores
 from analysis.report.wording_objects import table_sentence
@@ -24,16 +25,14 @@ PAIR = ("feminine", "masculine")
 @pytest.mark.parametrize(("level", "significant"), [(0.95, True), (0.99, False)])
 def test_a_p_of_3_percent_is_significant_at_95_and_not_at_99(level, significant):
     alpha, p = Measure(level=level).alpha, 0.03
-    assert more_than_chance({"p_page": p, "p_value": p, "excess": 0.1}, alpha) == significant
-    words = pd.DataFrame([{"profession": "(all)", "kind": "contrast", "source": "clip", "question": "tie"}])
-    words = words.assign(first=PAIR[0], second=PAIR[1], p_page=p)
-    assert attributes_differ(words, PAIR, alpha) == significant
-    sites = pd.DataFrame({"p_adjusted": [p], "floor_donor": [""]})
-    assert beyond(sites, alpha).startswith(f"{int(significant)} of 1 place")
-    assert beyond(sites, alpha).endswith(f"(p < {alpha:g}, adjusted over all)")
-    row = {f"{name}_interaction": value for name, value in (("sufficiency", -0.4), ("necessity", 0.4))}
-    row |= {f"p_{name}_adjusted": p for name in ("sufficiency", "necessity")}
-    assert interplay(row, alpha) == (REDUNDANT if significant else "")
+    assert more_than_chance({"p_adjusted": p, "score": 0.2, "floor": 0.1}, alpha) == significant
+    mad = pd.DataFrame([{"source": "clip", "question": "gender", "indicator": "neutral", "p_adjusted": p}])
+    assert even_refuted(mad, "neutral", alpha) == significant
+    place = {"kind": "site", "site": "unet.mid", "estimand": "sufficiency", "p_adjusted": p}
+    assert marked(pd.DataFrame([dict.fromkeys(WHAT) | place]), alpha)["significant"].tolist() == [significant]
+    shares = (("sufficiency", -0.4), ("necessity", 0.4))
+    rows = {name: {"share": value, "p_adjusted": p} for name, value in shares}
+    assert interplay(rows, alpha) == (REDUNDANT if significant else "")
     assert filled_scores(p, alpha) == significant and beyond_words([p], alpha).tolist() == [significant]
     whole = table_sentence({"p_value": p, "reason": ""}, PAIR, alpha=alpha)
     assert ("cannot be distinguished" not in whole) == significant

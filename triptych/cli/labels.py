@@ -106,8 +106,10 @@ def _write_sheet(run: Run, options: argparse.Namespace) -> str:
     from analysis.studies.human_check.method import people_check
     from probes.errors import UserError
     from probes.prompts.diagnostic import is_diagnostic
+    from probes.prompts.prompt import asks_for_skills
 
-    usual = "attributes" if places(run.config) else "questions" if is_diagnostic(run.config) else "objects"
+    asked = is_diagnostic(run.config) or asks_for_skills(run.config)
+    usual = "attributes" if places(run.config) else "questions" if asked else "objects"
     about = options.about or usual
     if about != "objects" and options.objects is not None:
         raise UserError(f"--objects: expected a sheet about objects, got one about {about}: leave it out")

@@ -1,25 +1,24 @@
 """Similarity of an image's caption to its prompt: BLEU, CIDEr, METEOR and SPICE.
 
 BLEU is made of NLTK's counts and needs nothing more. The others are those of COCO's evaluation, which DALL-Eval uses,
-by pycocoevalcap (``pip install 'triptych[captions]'``); METEOR and SPICE are Java programs in it, which
-`analysis.methods.alignment.java_captions` runs. Texts are split by NLTK's tokenizer for all of them, so that no number
-depends on whether there is Java; COCO's own, which is one, gives the same words but for brackets.
+by pycocoevalcap (``pip install 'triptych[captions]'``); METEOR and SPICE are Java programs in it. Texts are split by
+NLTK's tokenizer for all of them, so that no number depends on whether there is Java; COCO's own, which is one, gives
+the same words but for brackets.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.methods.alignment import java_captions
 from probes.errors import pip_line
 
 CAPTIONS_VERSION = "1"
@@ -27,9 +26,11 @@ ORDERS = 4
 BLEU = tuple(f"bleu_{n}" for n in range(1, ORDERS + 1))
 OTHERS = {"cider": 10.0, "meteor": 1.0, "spice": 1.0}  # and their largest value; the least is 0
 PACKAGE = "pycocoevalcap"
+CORENLP = ("stanford-corenlp-3.6.0.jar", "stanford-corenlp-3.6.0-models.jar")
 # what COCO's evaluation leaves out of its tokens, with brackets
 _DROPPED = {"''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--", "...", ";", *"()[]{}"}
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
+Texts = Mapping[int, list[str]]
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def words(text: str) -> list[str]:
 
 @cache
 def _tokenizer() -> Callable[[str], list[str]]:
-    from nltk.tokenize import NLTKWordTokenizer
+    from nltk.tokenize import NLTKWordTokenizer  # not before: tables name their columns without it
 
     return NLTKWordTokenizer().tokenize
 
@@ -110,15 +111,14 @@ def other_scores(captions: Sequence[str], references: Sequence[str]) -> dict[str
     return {name: _score(name, candidates, wanted) for name in OTHERS}
 
 
-def _score(name: str, candidates: Mapping[int, list[str]], wanted: Mapping[int, list[str]]) -> CaptionScore:
+def _score(name: str, candidates: Texts, wanted: Texts) -> CaptionScore:
     nothing = np.full(len(candidates), np.nan)
     if not candidates:
         return CaptionScore(np.nan, nothing, reason="needs captions, of which there are none")
-    missing = _lacks(name)
-    if missing:
-        return CaptionScore(np.nan, nothing, reason=missing)
+    if reason := _lacks(name):
+        return CaptionScore(np.nan, nothing, reason=reason)
     try:
-        value, each = _RUN[name](dict(wanted), dict(candidates))
+        value, each = {"cider": _cider, "meteor": _meteor, "spice": _spice}[name](wanted, candidates)
     except Exception as error:  # programs in Java fail in every way there is
         first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
         return CaptionScore(np.nan, nothing, reason=f"{PACKAGE} failed: {first}")
@@ -128,26 +128,47 @@ def _score(name: str, candidates: Mapping[int, list[str]], wanted: Mapping[int, 
 def _lacks(name: str) -> str:
     """Return what a metric needs and is not there; empty where it can be had."""
     try:
-        folder = _spice_folder()
+        import pycocoevalcap.spice.spice as package
     except ImportError:
         return f"needs the package {PACKAGE}: {pip_line('captions')}"
-    return "" if name == "cider" else java_captions.lacks(name, folder)
+    if name != "cider" and shutil.which("java") is None:
+        return "needs Java, which is not on this machine"
+    folder = Path(package.__file__).parent / "lib"
+    missing = [jar for jar in CORENLP if not (folder / jar).is_file()]
+    if name == "spice" and missing:  # the package would download them unasked
+        return (
+            f"needs Stanford CoreNLP 3.6.0 in {folder}, of which {' and '.join(missing)}"
+            f" {'is' if len(missing) == 1 else 'are'} missing: python -m pycocoevalcap.spice.get_stanford_models"
+        )
+    return ""
 
 
-def _spice_folder() -> Path:
-    import pycocoevalcap.spice.spice as package
-
-    return Path(package.__file__).parent
-
-
-def _cider(wanted: dict, candidates: dict) -> tuple[float, Any]:
+def _cider(wanted: Texts, candidates: Texts) -> tuple[float, NDArray[np.float64]]:
     from pycocoevalcap.cider.cider import Cider
 
     return Cider().compute_score(wanted, candidates)
 
 
-def _spice(wanted: dict, candidates: dict) -> tuple[float, Any]:
-    return java_captions.spice(wanted, candidates, _spice_folder())
+def _meteor(wanted: Texts, candidates: Texts) -> tuple[float, list[float]]:
+    """METEOR 1.5 (Denkowski and Lavie 2014) of all captions and of each."""
+    from pycocoevalcap.meteor.meteor import Meteor
+
+    program = Meteor()
+    # three bars part the references of a caption, of which there is one
+    plain = {index: [text.replace("|||", " ") for text in texts] for index, texts in wanted.items()}
+    try:
+        return program.compute_score(plain, dict(candidates))
+    except (OSError, ValueError) as error:
+        program.meteor_p.kill()
+        raise RuntimeError(program.meteor_p.stderr.read().decode(errors="replace")) from error
+    finally:
+        if program.lock.locked():  # the package leaves it so after an error, and would wait for it at the end
+            program.lock.release()
 
 
-_RUN = {"cider": _cider, "meteor": java_captions.meteor, "spice": _spice}
+def _spice(wanted: Texts, candidates: Texts) -> tuple[float, list[float]]:
+    """SPICE 1.0 (Anderson et al. 2016) as the mean over captions and of each."""
+    from pycocoevalcap.spice.spice import Spice
+
+    value, each = Spice().compute_score(wanted, candidates)
+    return value, [one["All"]["f"] for one in each]

@@ -1,7 +1,8 @@
 """Image-text alignment and image quality of a run: ``triptych audit alignment RUN --reference FOLDER``.
 
-Writes tables ``alignment_*`` into the run: R-precision by its CLIP; with a reference FID, FID over the sample size and
-KID on its features; where its images have captions BLEU, CIDEr, METEOR and SPICE. ``--stage report`` shows them.
+Writes tables ``alignment_*`` into the run: R-precision by its CLIP; with a reference FID, FID of unlimited
+images and KID on its features; where its images have captions BLEU, CIDEr, METEOR and SPICE. ``--stage report`` shows
+them.
 """
 
 from __future__ import annotations
@@ -11,10 +12,16 @@ from functools import partial
 
 import pandas as pd
 
-from analysis.methods.alignment.caption_tables import KIND, captions_table
-from analysis.methods.alignment.tables import ALL, VECTORS, quality_tables, retrieval_table
-from analysis.report.format import interval, number
-from analysis.tables.registry import write
+from analysis.methods.alignment.method import METHOD
+from analysis.methods.alignment.tables import (
+    CAPTIONS,
+    VECTORS,
+    captions_table,
+    quality_table,
+    retrieval_table,
+)
+from analysis.report import section
+from analysis.tables.registry import TABLES, write
 from probes.errors import UserError
 from probes.runs.missing import open_run
 from probes.runs.run import Run
@@ -47,19 +54,20 @@ def measure(options: argparse.Namespace) -> dict[str, pd.DataFrame]:
             seed=options.seed,
         )
     if options.reference is not None:
-        made["alignment_quality"], made["alignment_fid_curve"] = quality_tables(
+        made["alignment_quality"] = quality_table(
             run,
             observe.references(run, names, options.reference, seed=options.seed),
             partial(fidelity, seed=options.seed),
             seed=options.seed,
         )
-    if run.parts(KIND):
+    if run.parts(CAPTIONS):
         made["alignment_captions"] = captions_table(run)
     if not made:
         raise UserError(
             f"{options.run}: expected features {clip!r}, found none, no captions and no"
             " --reference: run --stage observe"
         )
+    made = {name: table.reindex(columns=TABLES[name].names) for name, table in made.items()}
     for name, table in made.items():
         write(run, name, table)
     return made
@@ -72,36 +80,11 @@ def _features(run: Run, wanted: str | None) -> list[str]:
     return [name for name in VECTORS if run.parts(f"features/{name}")]
 
 
-def lines(made: dict[str, pd.DataFrame]) -> list[str]:
-    """Return what tables say of all images together, a line each."""
-    printed = []
-    for row in of_all_images(made, "alignment_retrieval"):
-        ends = interval(row["low"], row["high"])
-        why = f" ({row['reason']})" if row["reason"] else ""
-        printed.append(
-            f"R-precision by {row['features']}: {number(row['r_precision'])} {ends}{why}, over every pool"
-            f" {number(row['expected'])}, by chance {number(row['chance'])}; {row['n_images']} images of"
-            f" {row['n_prompts']} prompts, {row['negatives']:.0f} negatives"
-        )
-    for row in of_all_images(made, "alignment_captions"):
-        value = f"{number(row['value'], 1)} {interval(row['low'], row['high'], 1)}"
-        printed.append(f"{row['metric']}, captions by {row['captioner']}: {row['reason'] or value}")
-    for row in of_all_images(made, "alignment_quality"):
-        why = f": {row['reason']}" if row["reason"] else ""
-        printed.append(
-            f"{row['measure']} on {row['features']} against {row['reference']}: {number(row['value'])}"
-            f" {interval(row['low'], row['high'])} of {row['n_images']} and {row['n_reference']} images{why}"
-        )
-    return printed
-
-
-def of_all_images(made: dict[str, pd.DataFrame], name: str) -> list[dict]:
-    """Return the rows of a table that are of all words together; none where it was not made."""
-    table = made.get(name)
-    return [] if table is None else table[table["indicator"] == ALL].to_dict("records")
-
-
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    print("\n".join(lines(measure(options))))
+    measure(options)
+    run = Run.open(options.run)
+    shown = section.measured(METHOD, {run.config.model_name: run})
+    for line in (line for spec in METHOD.tables for line in section.sentences(shown, spec)):
+        print(line)
     print(f"tables: {options.run / 'tables'}; triptych report {options.run} shows them")

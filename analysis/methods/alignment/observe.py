@@ -69,28 +69,24 @@ def references(run: Run, names: Sequence[str], reference: str, *, seed: int = 0)
     Those of a folder, or ``renderings``: of a run of a bundled benchmark model, a picture of the renderer for each of
     its images that can be read, of the same prompt and with what its world plants.
     """
-    chosen = [observer_of(run, name) for name in names]
-    samples: list[str] | None = None
+    observers, samples, label = [observer_of(run, name) for name in names], None, reference
     if reference == RENDERINGS:
         samples, pictures = _rendered(run, seed)
     else:
-        pictures = _read(Path(reference))
-    named = reference if samples is not None else Path(reference).absolute().name
+        pictures, label = _read(Path(reference)), Path(reference).absolute().name
     made = {}
-    for observer in chosen:
+    for observer in observers:
         embedder = Embedder(observer.model.feature, observer.model.path, observer.device)
-        made[observer.model.feature.name] = Reference(
-            named, _embedded(embedder, pictures, observer.batch), samples
-        )
+        vectors = _embedded(embedder, pictures, observer.batch)
+        made[observer.model.feature.name] = Reference(label, vectors, samples)
     return made
 
 
 def _rendered(run: Run, seed: int) -> tuple[list[str], list[NDArray[np.uint8]]]:
     """The samples that are not left out, and a rendering of each one's prompt."""
-    if run.config.model not in (*BENCHMARK_MODELS, *TRANSFORMERS, *WORKING):
-        there = ", ".join((*BENCHMARK_MODELS, *TRANSFORMERS, *WORKING))
+    if run.config.model not in (models := (*BENCHMARK_MODELS, *TRANSFORMERS, *WORKING)):
         raise UserError(
-            f"--reference: renderings are there of {there}, not of {run.config.model!r:.60}: name a folder"
+            f"--reference: renderings are there of {', '.join(models)}, not of {run.config.model!r:.60}: name a folder"
         )
     samples = run.samples(["sample_id", "prompt"])
     samples = samples[~samples["sample_id"].isin(list(run.left_out()))]
@@ -116,16 +112,15 @@ def _read(folder: Path) -> list[NDArray[np.uint8]]:
         raise UserError(
             f"--reference: {folder}: expected at least two images, found {len(files)}: name another"
         )
-    return [_picture(file) for file in files]
-
-
-def _picture(file: Path) -> NDArray[np.uint8]:
-    try:
-        return np.asarray(read_image(require_regular(file, "--reference").read_bytes()))
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"--reference: {file}: expected an image, got `{error}`: mend it or take it out"
-        ) from None
+    pictures = []
+    for file in files:
+        try:
+            pictures.append(np.asarray(read_image(require_regular(file, "--reference").read_bytes())))
+        except (OSError, ValueError) as error:
+            raise UserError(
+                f"--reference: {file}: expected an image, got `{error}`: mend it or take it out"
+            ) from None
+    return pictures
 
 
 def _embedded(embedder: Any, pictures: Iterable[NDArray[np.uint8]], batch: int) -> NDArray[np.float64]:

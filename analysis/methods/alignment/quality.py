@@ -10,15 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, stats
 
 QUALITY_VERSION = "1"
 GROUPS = 20  # of prompts that a jackknife leaves out one at a time, at the most
 FEWEST = 5  # prompts, below which nothing is said of a sample size or an interval
-CURVE = ("n_images", "n_reference", "fid", "sd", "subsets", "line")  # columns of a curve
-POINTS, REPEATS = 10, 5  # sample sizes of a curve, and random subsets of each but the largest
+POINTS, REPEATS = 10, 5  # sample sizes of the line of FID∞, and random subsets of each but the largest
 
 Distance = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
 
@@ -50,14 +48,11 @@ def kernel_distance(first: ArrayLike, second: ArrayLike) -> float:
 
     KID (Bińkowski et al. 2018) averages it over subsets; it may be below 0. The two sets need not be of one size.
     """
-    first, second = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    within = [_kernel(one, one) for one in (first, second)]
+    from sklearn.metrics.pairwise import polynomial_kernel  # a run without a reference does without
+
+    within = [polynomial_kernel(one) for one in (first, second)]
     own = [(k.sum() - np.trace(k)) / (len(k) * (len(k) - 1)) for k in within]
-    return float(sum(own) - 2 * _kernel(first, second).mean())
-
-
-def _kernel(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    return (first @ second.T / first.shape[1] + 1) ** 3
+    return float(sum(own) - 2 * polynomial_kernel(first, second).mean())
 
 
 @dataclass(frozen=True)
@@ -109,14 +104,16 @@ def jackknifed(
     whole = distance(samples.first, samples.second)
     generator = np.random.default_rng(seed)
     group = _groups(samples.prompts, generator)
+    none = np.full(len(samples.first), -1), np.full(len(samples.second), -1)
     if samples.paired:
-        sides = [(group, _same_groups(samples, group))]
+        known = dict(zip(samples.prompts.tolist(), group.tolist()))
+        sides = [(group, np.array([known[prompt] for prompt in samples.reference_prompts.tolist()]), group)]
     else:
-        both = np.full(len(samples.first), -1), np.full(len(samples.second), -1)
-        sides = [(group, both[1]), (both[0], _groups(samples.reference_prompts, generator))]
+        own = _groups(samples.reference_prompts, generator)
+        sides = [(group, none[1], group), (none[0], own, own)]
     bias, variance, freedom = 0.0, 0.0, np.inf
-    for first, second in sides:
-        names, sizes = np.unique(second if first[0] == -1 else first, return_counts=True)
+    for first, second, groups in sides:
+        names, sizes = np.unique(groups, return_counts=True)
         left = [distance(samples.first[first != one], samples.second[second != one]) for one in names]
         off, spread = _jackknife(whole, np.array(left), sizes)
         bias, variance = bias + off, variance + spread
@@ -132,12 +129,6 @@ def _groups(prompts: NDArray, generator: np.random.Generator) -> NDArray[np.int6
     return (generator.permutation(len(names)) % min(GROUPS, len(names)))[place]
 
 
-def _same_groups(samples: Samples, group: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The group of each reference image: that of its prompt."""
-    known = dict(zip(samples.prompts.tolist(), group.tolist()))
-    return np.array([known[prompt] for prompt in samples.reference_prompts.tolist()])
-
-
 def _jackknife(whole: float, left: NDArray[np.float64], sizes: NDArray[np.int64]) -> tuple[float, float]:
     """The bias of order 1/n and the variance, from values without one group each."""
     n, count = sizes.sum(), len(left)
@@ -147,62 +138,40 @@ def _jackknife(whole: float, left: NDArray[np.float64], sizes: NDArray[np.int64]
     return float(whole - free), float((((pseudo - free) ** 2) / (shares - 1)).mean())
 
 
-@dataclass(frozen=True)
-class SizeCurve:
-    """A distance over the sample size, and the line through it.
+def fid_infinity(
+    samples: Samples, *, points: int = POINTS, repeats: int = REPEATS, seed: int = 0
+) -> tuple[float, str]:
+    """Return FID∞ (Chong and Forsyth 2020), the Fréchet distance of unlimited images, and why there is or may be none.
 
-    ``points``, a row a size: ``n_images`` and ``n_reference`` of each side, mean over ``subsets`` (the largest size has
-    one); ``fid``, the mean distance, and its ``sd``; ``line``, the distance on the line. ``infinite`` is where the line
-    meets 1/n = 0: the distance of unlimited images; ``reason`` says why there is none, or why it is doubtful.
-    """
-
-    points: pd.DataFrame
-    infinite: float
-    reason: str = ""
-
-
-def size_curve(
-    distance: Distance, samples: Samples, *, points: int = POINTS, repeats: int = REPEATS, seed: int = 0
-) -> SizeCurve:
-    """Return a distance at smaller sample sizes and what it tends to: FID∞ (Chong and Forsyth 2020).
-
-    FID of n images exceeds that of the distributions by about a constant over n, so a straight line in 1/n gives the
-    distance of unlimited images where it meets 0. Both sides are thinned in the same way, by whole prompts: then n of
-    either side is in proportion to the other, and the line takes off the biases of both. (Chong and Forsyth thin the
-    generated images alone, against statistics of a reference of 50,000.) The line is straight only where images are
-    several times the dimension of the features; with fewer images it is drawn and said to be doubtful. Sizes are evenly
-    spaced from a quarter of all prompts (or, where that is larger and below a half, as many images as twice the
-    dimension) to all of them.
+    FID of n images exceeds that of the distributions by about a constant over n, so a straight line through FID of
+    random subsets in 1/n gives the distance of unlimited images where it meets 0. Both sides are thinned in the same
+    way, by whole prompts: then n of either side is in proportion to the other, and the line takes off the biases of
+    both. (Chong and Forsyth thin the generated images alone, against statistics of a reference of 50,000.) The line is
+    straight only where images are several times the dimension of the features; with fewer images it is said to be
+    doubtful. Sizes are evenly spaced from a quarter of all prompts (or, where that is larger and below a half, as many
+    images as twice the dimension) to all of them; of each but the largest it is the mean over `repeats` subsets.
     """
     names = [np.unique(one) for one in (samples.prompts, samples.reference_prompts)]
     images, dimension = min(len(samples.first), len(samples.second)), samples.first.shape[1]
     if samples.n_prompts < 2 * FEWEST:
-        return SizeCurve(pd.DataFrame(columns=list(CURVE)), np.nan, f"fewer than {2 * FEWEST} prompts")
+        return float("nan"), f"fewer than {2 * FEWEST} prompts"
     least = max(0.25, min(0.5, 2 * dimension / images))
-    generator, rows = np.random.default_rng(seed), []
+    generator, sizes, distances = np.random.default_rng(seed), [], []
     for share in np.linspace(least, 1, points):
-        drawn = [
-            _subset(samples, names, share, generator) if share < 1 else (samples.first, samples.second)
-            for _ in range(repeats if share < 1 else 1)
-        ]
-        values = np.array([distance(*one) for one in drawn])
-        sizes = [float(np.mean([len(one[side]) for one in drawn])) for side in (0, 1)]
-        rows.append((*sizes, values.mean(), values.std(ddof=1) if len(values) > 1 else np.nan, len(values)))
-    curve = pd.DataFrame(rows, columns=list(CURVE[:-1]))
-    fit = stats.linregress(1 / curve["n_images"], curve["fid"])
-    doubt = (
-        f"{images} images a side are fewer than five for each of {dimension} dimensions: not yet a straight line"
-        if images < 5 * dimension
-        else ""
-    )
-    curve["line"] = fit.intercept + fit.slope / curve["n_images"]
-    return SizeCurve(curve, float(fit.intercept), doubt)
+        subsets = [_subset(samples, names, share, generator) for _ in range(repeats if share < 1 else 1)]
+        sizes.append(np.mean([len(first) for first, _ in subsets]))
+        distances.append(np.mean([frechet_distance(*one) for one in subsets]))
+    doubt = f"{images} images a side are fewer than five for each of {dimension} dimensions: not yet a straight line"
+    line = stats.linregress(1 / np.array(sizes), distances)
+    return float(line.intercept), doubt if images < 5 * dimension else ""
 
 
 def _subset(
     samples: Samples, names: Sequence[NDArray], share: float, generator: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Images of some prompts of each side."""
+    """Images of a share of the prompts of each side."""
+    if share == 1:
+        return samples.first, samples.second
     chosen = [generator.permutation(one)[: max(2, round(share * len(one)))] for one in names]
     if samples.paired:
         chosen[1] = chosen[0]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln
 
 from analysis.methods.gep.estimates import unit
 
@@ -16,32 +14,8 @@ TIE = 1e-6  # cosines nearer than this are tied: float32 embeddings of the same 
 _CHUNK = 256  # images whose cosines with every caption are held at a time
 
 
-@dataclass(frozen=True)
-class Retrieval:
-    """Retrieved prompts of each image; arrays have shape (n_images,).
-
-    ``hit``: 1 where the prompt has the highest cosine of its pool, 0 where a negative has a higher one, 1 / (1 + j)
-    where j negatives are ``tied`` with it at the top (the mean over ways to break the tie); NaN where nothing can be
-    drawn. ``expected``: the mean of `hit` over every pool of that size there is (hypergeometric), so free of the draw.
-    ``negatives``: captions drawn: as asked for, or all that say something else, where these are fewer.
-    """
-
-    hit: NDArray[np.float64]
-    expected: NDArray[np.float64]
-    negatives: NDArray[np.int64]
-    tied: NDArray[np.int64]
-
-    @property
-    def chance(self) -> NDArray[np.float64]:
-        """Return the precision of random cosines: one over the size of the pool; NaN without negatives."""
-        return np.where(self.negatives > 0, 1 / (1 + self.negatives), np.nan)
-
-
 def same_text(text: str) -> str:
-    """Return what two captions must have in common to be the same: their words without case and spacing.
-
-    CLIP's tokenizer reads neither.
-    """
+    """Return what two captions must have in common to be the same: CLIP's tokenizer reads neither case nor spacing."""
     return " ".join(text.casefold().split())
 
 
@@ -53,68 +27,34 @@ def r_precision(
     *,
     negatives: int = 99,
     seed: int = 0,
-) -> Retrieval:
+) -> tuple[NDArray[np.float64], int]:
     """Return whether each image's prompt is the nearest of a pool of one positive and random negatives (R = 1).
 
     A pool holds the image's prompt and captions drawn without replacement from those that say something else: a caption
     that is the same text (`same_text`) is no negative, and one that occurs repeatedly is drawn at most once; DALL-Eval
-    draws 99. What ties do, Xu et al. and DALL-Eval leave open; here they count as the mean over ways to break them.
-    Embeddings, (n_images, d) and (n_captions, d), need not be of length 1; the positives are among the captions.
+    draws 99. A hit is 1 where the prompt has the highest cosine, 0 where a negative has a higher one, and 1 / (1 + j)
+    where j negatives are tied with it at the top: Xu et al. and DALL-Eval leave ties open, here they count as the mean
+    over ways to break them. The second number is that of the captions drawn: as asked for, or all that say something
+    else, where these are fewer; without any, hits are NaN. Embeddings, (n_images, d) and (n_captions, d), need not be
+    of length 1; the positives are among the captions.
 
-    >>> found = r_precision([[1, 0], [1, 0]], ["x", "y"], [[1, 0], [0, 1]], ["x", "y"])
-    >>> found.hit.tolist(), found.negatives.tolist(), found.chance.tolist()
-    ([1.0, 0.0], [1, 1], [0.5, 0.5])
+    >>> hits, n = r_precision([[1, 0], [1, 0]], ["x", "y"], [[1, 0], [0, 1]], ["x", "y"])
+    >>> hits.tolist(), n
+    ([1.0, 0.0], 1)
     """
     images, texts = np.asarray(images, np.float64), np.asarray(texts, np.float64)
     row = {same_text(caption): index for index, caption in reversed(list(enumerate(captions)))}
     column = {caption: place for place, caption in enumerate(row)}
-    texts, chosen = unit(texts[list(row.values())]), np.random.default_rng(seed)
-    right = np.array([column[same_text(one)] for one in positives], np.intp)
-    blocks = [
-        _block(
-            unit(images[start : start + _CHUNK]) @ texts.T, right[start : start + _CHUNK], negatives, chosen
-        )
-        for start in range(0, len(images), _CHUNK)
-    ]
-    hit, expected, drawn, tied = (np.concatenate(one) for one in zip(*blocks)) if blocks else np.empty((4, 0))
-    return Retrieval(hit, expected, drawn.astype(np.int64), tied.astype(np.int64))
-
-
-def _block(
-    cosines: NDArray[np.float64], right: NDArray[np.intp], negatives: int, chosen: np.random.Generator
-) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-    """Hit, expectation, negatives and ties of some images, from their cosines with every different caption."""
-    n, others = len(cosines), cosines.shape[1] - 1
-    count = min(negatives, others)
-    if count == 0:
-        return np.full(n, np.nan), np.full(n, np.nan), np.zeros(n), np.zeros(n)
-    over = np.take_along_axis(cosines, right[:, None], axis=1)
-    better, level = cosines > over + TIE, np.abs(cosines - over) <= TIE
-    place = chosen.random(cosines.shape)  # the `count` smallest are drawn; never the image's prompt
-    np.put_along_axis(place, right[:, None], np.inf, axis=1)
-    drawn = np.argpartition(place, count - 1, axis=1)[:, :count]
-    beaten = np.take_along_axis(better, drawn, axis=1).any(axis=1)
-    tied = np.take_along_axis(level, drawn, axis=1).sum(axis=1)
-    hit = np.where(beaten, 0.0, 1 / (1 + tied))
-    expected = _expected(better.sum(axis=1), level.sum(axis=1) - 1, others, count)
-    return hit, expected, np.full(n, count), tied
-
-
-def _expected(better: NDArray, tied: NDArray, others: int, count: int) -> NDArray[np.float64]:
-    """The mean hit over all pools of `count` negatives, of which none is better and j are tied with the prompt."""
-    total = np.zeros(len(better))
-    for j in range(min(int(tied.max(initial=0)), count) + 1):
-        worse = others - better - tied
-        possible = (tied >= j) & (worse >= count - j)
-        ways = (
-            _choices(np.where(possible, tied, j), j)
-            + _choices(np.where(possible, worse, count - j), count - j)
-            - _choices(np.asarray(others), count)
-        )
-        total += np.where(possible, np.exp(ways) / (1 + j), 0.0)
-    return total
-
-
-def _choices(n: NDArray, k: int) -> NDArray[np.float64]:
-    """The logarithm of n over k."""
-    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    texts, generator = unit(texts[list(row.values())]), np.random.default_rng(seed)
+    right = np.array([column[same_text(one)] for one in positives], np.intp)[:, None]
+    count, hits = min(negatives, len(texts) - 1), np.full(len(images), np.nan)
+    for start in range(0, len(images) if count else 0, _CHUNK):
+        part = slice(start, start + _CHUNK)
+        cosines = unit(images[part]) @ texts.T
+        over = np.take_along_axis(cosines, right[part], axis=1)
+        place = generator.random(cosines.shape)  # the `count` smallest are drawn; never the image's prompt
+        np.put_along_axis(place, right[part], np.inf, axis=1)
+        drawn = np.take_along_axis(cosines, np.argpartition(place, count - 1, axis=1)[:, :count], axis=1)
+        tied = (np.abs(drawn - over) <= TIE).sum(axis=1)
+        hits[part] = np.where((drawn > over + TIE).any(axis=1), 0.0, 1 / (1 + tied))
+    return hits, count

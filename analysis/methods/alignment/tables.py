@@ -10,30 +10,29 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.alignment import quality
+from analysis.methods.alignment.captions import (
+    BLEU,
+    CAPTIONS_VERSION,
+    OTHERS,
+    CaptionScore,
+    bleu,
+    bleu_counts,
+    other_scores,
+)
 from analysis.methods.alignment.scores import R_PRECISION_VERSION, r_precision
 from analysis.methods.dalleval.tables import bounded_interval
 from analysis.stats.proportions import linearised
+from analysis.stats.resampling import resample_counts
 from analysis.study import indicators
+from probes.errors import UserError
 from probes.runs.run import Run
 
 ALL = "all"  # the row of every indicator together
-VECTORS = (
-    "clip",
-    "clip_vit_l_14",
-    "resnet50",
-    "resnet50_logits",
-    "dino",
-    "inception",
-)  # features that are vectors
-RETRIEVAL_COLUMNS = (
-    *("indicator", "features", "pool", "r_precision", "low", "high", "expected", "chance", "negatives"),
-    *("captions", "tied", "n_images", "n_missing", "n_prompts", "level", "reason", "version"),
-)
-QUALITY_COLUMNS = (
-    *("indicator", "features", "reference", "measure", "value", "low", "high", "dimension", "n_images"),
-    *("n_missing", "n_reference", "n_prompts", "level", "package", "reason", "version"),
-)
-CURVE_COLUMNS = ("indicator", "features", "reference", *quality.CURVE, "version")
+CAPTIONS = "attributes/captions"
+SCALE = 100  # of captions, as Table 19 prints them
+ONE_PROMPT = "fewer than two prompts"
+# features that are vectors
+VECTORS = ("clip", "clip_vit_l_14", "resnet50", "resnet50_logits", "dino", "inception")
 Fidelity = Callable[[NDArray[np.float64], NDArray[np.float64]], tuple[dict[str, float], str]]
 
 
@@ -51,16 +50,26 @@ class Reference:
 
 
 def with_stored(run: Run, stored: pd.DataFrame) -> pd.DataFrame:
-    """Return a run's samples with what is stored of each, and ``unit``, the prompt or seed that images share."""
+    """Return a run's samples with what is stored of each that can be read, and ``unit``, the prompt or seed."""
     samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt"])
+    stored = stored[~stored["sample_id"].isin(list(run.left_out()))]
     table = samples.merge(stored, on="sample_id", how="left")
     return table.assign(unit=table["triplet" if run.config.unit == "prompt" else "seed"])
 
 
-def embedded(run: Run, feature: str) -> pd.DataFrame:
-    """Return a run's samples with their vectors of a feature: None where there is none or the image is left out."""
-    stored = run.read(f"features/{feature}", ["sample_id", "vector"])
-    return with_stored(run, stored[~stored["sample_id"].isin(list(run.left_out()))])
+def by_indicator(
+    table: pd.DataFrame, value: str, run: Run
+) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
+    """Yield the rows of all images that have a value, and those of each indicator, with what a table says of each."""
+    for name in (ALL, *(member.name for member in indicators(run.config))):
+        own = table if name == ALL else table[table["indicator"] == name]
+        seen = own[own[value].notna()]
+        numbers = {
+            "n_images": len(seen),
+            "n_missing": len(own) - len(seen),
+            "level": run.config.measure.level,
+        }
+        yield {"indicator": name, **numbers, "n_prompts": seen["unit"].nunique()}, seen
 
 
 def retrieval_table(
@@ -78,15 +87,13 @@ def retrieval_table(
     with the image's word, so that a hit is of what else a prompt says; with ``run`` all others of the run, among which
     those of its triplet differ by the word alone.
     """
-    table = embedded(run, feature)
-    there = table["vector"].notna()
-    names = ["hit", "expected", "chance", "drawn", "ties", "captions"]
-    table[names] = np.nan
+    table = with_stored(run, run.read(f"features/{feature}", ["sample_id", "vector"]))
+    table[["hit", "negatives"]] = np.nan
     for _, own in table.groupby("indicator" if pool == "word" else lambda _: 0, sort=False):
-        captions, seen = list(dict.fromkeys(own["prompt"])), own[there.loc[own.index]]
+        captions, seen = list(dict.fromkeys(own["prompt"])), own[own["vector"].notna()]
         if seen.empty:
             continue
-        found = r_precision(
+        hits, drawn = r_precision(
             np.stack(seen["vector"].to_list()),
             captions,
             np.stack([texts[caption] for caption in captions]),
@@ -94,44 +101,15 @@ def retrieval_table(
             negatives=negatives,
             seed=seed,
         )
-        numbers = (found.hit, found.expected, found.chance, found.negatives, found.tied > 0)
-        table.loc[seen.index, names] = np.column_stack([*numbers, np.full(len(seen), len(captions))])
-    rows = [
-        {"indicator": name, "features": feature, "pool": pool, **_retrieved(own, run)}
-        for name, own in by_indicator(table, run)
-    ]
-    return pd.DataFrame(rows, columns=list(RETRIEVAL_COLUMNS))
-
-
-def by_indicator(table: pd.DataFrame, run: Run) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield a table of images whole, and its rows of each indicator."""
-    yield ALL, table
-    for member in indicators(run.config):
-        yield member.name, table[table["indicator"] == member.name]
-
-
-def _retrieved(own: pd.DataFrame, run: Run) -> dict[str, object]:
-    """The numbers of a row: means over images, and the interval over prompts."""
-    measure, seen = run.config.measure, own[own["hit"].notna()]
-    value, low, high, reason = interval(seen["hit"], seen["unit"], run)
-    if seen.empty:
-        reason = "no observed image, or a single caption"
-    return {
-        "r_precision": value,
-        "low": low,
-        "high": high,
-        "expected": seen["expected"].mean(),
-        "chance": seen["chance"].mean(),
-        "negatives": seen["drawn"].min(),
-        "captions": seen["captions"].min(),
-        "tied": int(seen["ties"].sum()),
-        "n_images": len(seen),
-        "n_missing": len(own) - len(seen),
-        "n_prompts": seen["unit"].nunique(),
-        "level": measure.level,
-        "reason": reason,
-        "version": R_PRECISION_VERSION,
-    }
+        table.loc[seen.index, "hit"], table.loc[seen.index, "negatives"] = hits, drawn
+    rows = []
+    for about, own in by_indicator(table, "hit", run):
+        mean, low, high, reason = interval(own["hit"], own["unit"], run)
+        chance = (1 / (1 + own["negatives"])).mean()
+        numbers = {"r_precision": mean, "low": low, "high": high, "chance": chance}
+        reason = "no observed image, or a single caption" if own.empty else reason
+        rows.append({**about, **numbers, "negatives": own["negatives"].min(), "reason": reason})
+    return pd.DataFrame(rows).assign(features=feature, pool=pool, version=R_PRECISION_VERSION)
 
 
 def interval(
@@ -141,38 +119,26 @@ def interval(
     sums = values.astype(float).groupby(units.to_numpy()).agg(["sum", "size"])
     mean, each = linearised(*sums.to_numpy().T)
     if len(each) < 2:
-        return float(mean), float("nan"), float("nan"), "fewer than two prompts"
+        return float(mean), float("nan"), float("nan"), ONE_PROMPT
     _, low, high = bounded_interval(each[:, None], ends, run.config.measure)
     return float(mean), float(low[0]), float(high[0]), ""
 
 
-def quality_tables(
+def quality_table(
     run: Run, references: Mapping[str, Reference], fidelity: Fidelity, *, seed: int = 0
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return FID and KID of each indicator's images and of all, and FID over the sample size."""
-    rows, curves = [], []
+) -> pd.DataFrame:
+    """Return FID, FID∞ and KID of each indicator's images and of all, on every feature."""
+    rows = []
     for feature, reference in references.items():
-        table = embedded(run, feature)
-        for name, own in by_indicator(table, run):
-            seen = own[own["vector"].notna()]
+        table = with_stored(run, run.read(f"features/{feature}", ["sample_id", "vector"]))
+        for about, seen in by_indicator(table, "vector", run):
             samples = _samples(seen, table, reference)
-            fixed = {"indicator": name, "features": feature, "reference": reference.name}
-            counts = {
-                "dimension": reference.vectors.shape[1],
-                "n_images": len(seen),
-                "n_missing": len(own) - len(seen),
-                "n_reference": len(samples.second),
-                "n_prompts": seen["unit"].nunique(),
-                "level": run.config.measure.level,
-                "version": quality.QUALITY_VERSION,
-            }
-            made, curve = _measured(samples, fidelity, run.config.measure.level, seed)
-            rows += [{**fixed, **counts, **one} for one in made]
-            curves.append(curve.assign(**fixed, version=quality.QUALITY_VERSION))
-    return (
-        pd.DataFrame(rows, columns=list(QUALITY_COLUMNS)),
-        pd.concat(curves, ignore_index=True)[list(CURVE_COLUMNS)],
-    )
+            sizes = {"dimension": reference.vectors.shape[1], "n_reference": len(samples.second)}
+            about |= {"features": feature, "reference": reference.name, **sizes}
+            rows += [
+                {**about, **one} for one in _distances(samples, fidelity, run.config.measure.level, seed)
+            ]
+    return pd.DataFrame(rows).assign(version=quality.QUALITY_VERSION)
 
 
 def _samples(seen: pd.DataFrame, table: pd.DataFrame, reference: Reference) -> quality.Samples:
@@ -182,33 +148,84 @@ def _samples(seen: pd.DataFrame, table: pd.DataFrame, reference: Reference) -> q
     if reference.samples is None:
         each = np.arange(len(reference.vectors))
         return quality.Samples(first, reference.vectors, seen["unit"].to_numpy(), each, False)
-    chosen = np.isin(np.asarray(reference.samples, object), seen["sample_id"].to_numpy(object))
-    unit = table.set_index("sample_id")["unit"]
-    prompts = unit.loc[np.asarray(reference.samples, object)[chosen]].to_numpy()
+    samples = pd.Index(reference.samples)
+    chosen = samples.isin(seen["sample_id"])
+    prompts = table.set_index("sample_id")["unit"].loc[samples[chosen]].to_numpy()
     return quality.Samples(first, reference.vectors[chosen], seen["unit"].to_numpy(), prompts, True)
 
 
-def _measured(
+def _distances(
     samples: quality.Samples, fidelity: Fidelity, level: float, seed: int
-) -> tuple[list[dict[str, object]], pd.DataFrame]:
-    """Rows of the measures, and the curve over the sample size."""
+) -> list[dict[str, object]]:
+    """Rows of the measures."""
     if min(len(samples.first), len(samples.second)) < 2:
-        reason = "fewer than two images on a side"
-        return [{"measure": "fid", "value": np.nan, "reason": reason}], pd.DataFrame(columns=CURVE_COLUMNS)
+        return [{"measure": "fid", "value": np.nan, "reason": "fewer than two images on a side"}]
     values, package = fidelity(samples.first, samples.second)
-    curve = quality.size_curve(quality.frechet_distance, samples, seed=seed)
+    infinite, reason = quality.fid_infinity(samples, seed=seed)
     fid, kid = (
         quality.jackknifed(distance, samples, level=level, seed=seed)
         for distance in (quality.frechet_distance, quality.kernel_distance)
     )
     half = (fid.high - fid.low) / 2
+    ends = {"low": infinite - half, "high": infinite + half, "reason": reason or fid.reason}
     biased = "biased upward by the sample size: see fid_infinity"
-    ends = {"low": curve.infinite - half, "high": curve.infinite + half}
-    rows = [
+    return [
         {"measure": "fid", "value": values["fid"], "package": package, "reason": biased},
-        {"measure": "fid_infinity", "value": curve.infinite, **ends, "reason": curve.reason or fid.reason},
-        {"measure": "fid_jackknife", **vars(fid), "reason": fid.reason or curve.reason},
+        {"measure": "fid_infinity", "value": infinite, **ends},
         {"measure": "kid", "value": values["kid"], "package": package, "reason": ""},
         {"measure": "kid_jackknife", **vars(kid)},
     ]
-    return rows, curve.points
+
+
+def captions_table(run: Run) -> pd.DataFrame:
+    """Return BLEU, CIDEr, METEOR and SPICE of each indicator's captions and of all, times 100, against the prompts.
+
+    BLEU is of all captions of a row together, with percentile intervals over prompts; the others are means over
+    captions, METEOR of all captions the package's aggregate. An image without a caption is counted as missing; an
+    empty caption is a caption.
+    """
+    wanted = ["sample_id", "caption"]
+    stored = run.read(CAPTIONS, wanted)
+    if not {*wanted} <= {*stored.columns}:
+        raise UserError(
+            f"{run.path / CAPTIONS}: expected columns {' and '.join(wanted)}, got"
+            f" {', '.join(stored.columns) or 'none'}: run --stage observe --overwrite"
+        )
+    table = with_stored(run, stored)
+    captions = table[table["caption"].notna()].reset_index(names="row")
+    texts = captions["caption"].to_list(), captions["prompt"].to_list()
+    counts, others, rows = bleu_counts(*texts), other_scores(*texts), []
+    for about, own in by_indicator(table, "caption", run):
+        places = captions.index[captions["row"].isin(own.index)]
+        scores = _bleu(counts[places], own["unit"], run)
+        scores += [_other(name, others[name], places, own["unit"], run) for name in OTHERS]
+        rows += [{**about, **one} for one in scores]
+    captioner = run.meta.get(CAPTIONS, {}).get("captioner", "")
+    return pd.DataFrame(rows).assign(captioner=captioner, version=CAPTIONS_VERSION)
+
+
+def _bleu(counts: NDArray[np.float64], units: pd.Series, run: Run) -> list[dict[str, object]]:
+    """BLEU-1 to BLEU-4 of some captions, intervals by resampling prompts."""
+    if not len(counts):
+        return [{"metric": name, "value": np.nan, "reason": "no captions"} for name in BLEU]
+    measure = run.config.measure
+    sums = pd.DataFrame(counts).groupby(units.to_numpy(), sort=False).sum().to_numpy()
+    low = high = np.full(len(BLEU), np.nan)
+    if len(sums) > 1:
+        drawn = bleu(resample_counts(len(sums), measure.bootstrap, measure.seed).astype(float) @ sums)
+        low, high = np.quantile(drawn, [(1 - measure.level) / 2, (1 + measure.level) / 2], axis=0)
+    ends = zip(BLEU, *(SCALE * one for one in (bleu(sums.sum(axis=0)), low, high)))
+    reason = "" if len(sums) > 1 else ONE_PROMPT
+    return [dict(zip(("metric", "value", "low", "high"), row), reason=reason) for row in ends]
+
+
+def _other(name: str, score: CaptionScore, places: pd.Index, units: pd.Series, run: Run) -> dict[str, object]:
+    """Another metric of some captions, with its interval over prompts, or why there is none."""
+    about = {"metric": name, "package": score.package}
+    if score.reason:
+        return {**about, "value": np.nan, "reason": score.reason}
+    mean, *ends, reason = interval(pd.Series(score.each[places]), units, run, (0.0, OTHERS[name]))
+    value = score.value if len(places) == len(score.each) else mean
+    # METEOR of all captions is not the mean of theirs, and has their error over prompts
+    low, high = np.clip(np.array(ends) + (value - mean), 0.0, OTHERS[name])
+    return {**about, "value": SCALE * value, "low": SCALE * low, "high": SCALE * high, "reason": reason}

@@ -1,4 +1,4 @@
-"""Audits of professions: averages beside what chance gives, tones in their colours, MADs, differences between words."""
+"""Figures of an audit of professions: averages beside what chance gives, tones in their colours."""
 
 from __future__ import annotations
 
@@ -11,50 +11,82 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from analysis.methods.dalleval.names import attributes, first_source, named, of_first, profession
-from analysis.methods.dalleval.scores import ATTRIBUTES, GENDER, TONE, TONES
+from analysis.methods.dalleval.names import named, of_first, profession
+from analysis.methods.dalleval.page_tests import even_refuted
+from analysis.methods.dalleval.scores import GENDER, TONE, TONES
 from analysis.methods.dalleval.tables import ALL
 from analysis.metrics.skin_tone import MONK
 from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, Drawn, new_figure, style
 from analysis.report.format import label
+from analysis.study import comparison
+from analysis.tables.spec import Measured
 
 COLUMN = 44  # professions above each other; more stand in two columns
 ROW = 0.17  # inches
 MARGIN = 0.14  # inches beside names, which constrained layout measures a little short
 
 
-def _figure(height: float) -> Figure:
-    figure = new_figure(DOUBLE, height)
-    figure.get_layout_engine().set(w_pad=MARGIN)
-    return figure
-
-
 def _columns(rows: int, beside: float) -> tuple[Figure, Sequence[Axes], int]:
     """A figure with a column of so many rows, or two, its panels and the rows of each."""
     columns = 2 if rows > COLUMN else 1
     deep = -(-rows // columns)
-    figure = _figure(beside + ROW * deep)
+    figure = new_figure(DOUBLE, beside + ROW * deep)
+    figure.get_layout_engine().set(w_pad=MARGIN)
     return figure, figure.subplots(1, columns, squeeze=False)[0], deep
 
 
-def draw_gender(table: pd.DataFrame, words: Sequence[str], *, told: bool, alpha: float) -> Drawn | None:
+def gender_rows(table: pd.DataFrame, indicator: str) -> pd.DataFrame:
+    """Return the averages of gender of an indicator by profession, by the first reader, the lowest first."""
+    own = of_first(table, GENDER)
+    own = own[(own["indicator"] == indicator) & (own["profession"] != ALL)]
+    return own.sort_values("average", kind="stable", na_position="first")
+
+
+def not_even(rows: pd.DataFrame, told: bool, alpha: float) -> np.ndarray:
+    """Tell which dots are filled: of professions whose images are not read as female in half of them.
+
+    None is where the professions together do not deviate (`analysis.methods.dalleval.page_tests.even_refuted`).
+    """
+    return told & (rows["p_adjusted"] < alpha).to_numpy()
+
+
+def draw_gender(shown: Measured) -> Drawn | None:
     """Draw the average gender of each profession with its interval, and how far from 0 chance alone gets.
 
-    The first of the words has intervals and orders the rows; dots are filled only where the professions together
-    deviate from half and half (`told`).
+    The reference has intervals and orders the rows; dots are filled only where the professions together deviate from
+    half and half.
     """
-    source, own = first_source(table, GENDER), of_first(table, GENDER)
-    main = gender_rows(table, words[0])
+    table, source, alpha = shown.rows("dalleval_professions"), shown.words[GENDER], shown.words["alpha"]
+    reference = shown.config.reference
+    others = [name for name in comparison(shown.config).main if name != reference]
+    main = gender_rows(table, reference)
     if main.empty:
         return None
-    others = {word: own[own["indicator"] == word].set_index("profession")["average"] for word in words[1:]}
+    even = 2 * shown.words["floor"]  # of the MAD, which is half the distance from 0
+    filled = not_even(main, even_refuted(shown.rows("dalleval_mad"), reference, alpha), alpha)
     with style():
         figure, panels, deep = _columns(len(main), 0.9)
         for number, axes in enumerate(panels):  # the highest on top of the first column
-            last = len(main) - number * deep
-            _gender_rows(axes, main.iloc[max(last - deep, 0) : last], others, deep, told, alpha)
+            part = slice(max(len(main) - (number + 1) * deep, 0), len(main) - number * deep)
+            rows = main.iloc[part]
+            places = np.arange(len(rows)) + deep - len(rows)
+            if even == even:
+                axes.axvspan(-even, even, color=FAINT, alpha=0.55, lw=0)
+            for place, word in enumerate(others, 1):
+                values = gender_rows(table, word).set_index("profession")["average"]
+                values = values.reindex(rows["profession"])
+                axes.plot(values, places, "|", color=PALETTE[place], ms=7, mew=1.5, clip_on=False)
+            axes.hlines(places, rows["low"], rows["high"], color=PALETTE[0], lw=1.3)
+            faces = np.where(filled[part], PALETTE[0], "white")
+            axes.scatter(rows["average"], places, 16, faces, edgecolors=PALETTE[0], clip_on=False, zorder=3)
+            for place in places[rows["average"].isna()]:
+                axes.text(0.02, place, "no images", va="center", fontsize=6.5)
+            _name_rows(axes, rows["profession"], places, deep)
+            axes.axvline(0, color=INK, lw=0.6)
+            axes.set_xlim(-1.04, 1.04)
+            axes.set_xticks([-1, -0.5, 0, 0.5, 1], ["−1", "−0.5", "0", "0.5", "1"])
         handles = [
-            Line2D([], [], color=PALETTE[0], marker="o", ms=4, label=label(words[0])),
+            Line2D([], [], color=PALETTE[0], marker="o", ms=4, label=label(reference)),
             *(
                 Line2D([], [], color=PALETTE[i], marker="|", ms=7, mew=1.5, ls="", label=label(word))
                 for i, word in enumerate(others, 1)
@@ -64,226 +96,77 @@ def draw_gender(table: pd.DataFrame, words: Sequence[str], *, told: bool, alpha:
         figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
         figure.supxlabel("average gender: images read as male −1, as female +1", fontsize=8)
     caption = (
-        f"Average gender of images generated from {label(words[0])} prompts of each profession, read by "
+        f"Average gender of images generated from {label(reference)} prompts of each profession, read by "
         f"{named(source)}, with intervals over images; a filled dot: not half and half (exact binomial test, adjusted "
         f"p < {alpha:g}), where all together deviate by more than chance. Grey: how far from 0 chance alone gets on "
         "average with so many images. Ticks: other words."
     )
-    return Drawn("dalleval-gender", figure, "Average gender by profession", caption, wide=True)
+    return Drawn("dalleval-professions", figure, "Average gender by profession", caption, wide=True)
 
 
-def gender_rows(table: pd.DataFrame, reference: str) -> pd.DataFrame:
-    """Return the rows of ``tables/dalleval_professions`` that have dots: of the reference, by the first reader."""
-    own = of_first(table, GENDER)
-    return own[own["indicator"] == reference].sort_values("average", kind="stable", na_position="first")
-
-
-def not_even(rows: pd.DataFrame, told: bool, alpha: float) -> np.ndarray:
-    """Tell which dots are filled: of professions whose images are not read as female in half of them.
-
-    None is where the professions together do not deviate (`analysis.methods.dalleval.page_tests.even_refuted`).
-    """
-    return told & (rows["p_adjusted"] < alpha).to_numpy() & rows["low"].notna().to_numpy()
-
-
-def _gender_rows(
-    axes: Axes, rows: pd.DataFrame, others: dict[str, pd.Series], deep: int, told: bool, alpha: float
-) -> None:
-    """One column of professions, from the bottom up."""
-    places = np.arange(len(rows)) + deep - len(rows)
-    floor = 2 * rows["floor"].fillna(0)  # of the MAD of two categories, which is half the distance from 0
-    axes.barh(places, 2 * floor, left=-floor, height=0.8, color=FAINT, alpha=0.55, lw=0)
-    for number, averages in enumerate(others.values(), 1):
-        values = averages.reindex(rows["profession"]).to_numpy(float)
-        known = ~np.isnan(values)
-        if known.any():
-            axes.plot(values[known], places[known], "|", color=PALETTE[number], ms=7, mew=1.5, clip_on=False)
-    read = rows["low"].notna().to_numpy()
-    axes.hlines(places[read], rows["low"][read], rows["high"][read], color=PALETTE[0], lw=1.3)
-    sure = not_even(rows, told, alpha)
-    dots = {"ls": "", "marker": "o", "ms": 4, "mec": PALETTE[0], "clip_on": False}
-    for chosen, face in ((sure, PALETTE[0]), (read & ~sure, "white")):
-        if (
-            chosen.any()
-        ):  # a line of no points stands in the corner of the figure, and the layout makes room for it
-            axes.plot(rows["average"].to_numpy()[chosen], places[chosen], mfc=face, **dots)
-    for place in places[~read]:
-        axes.text(0.02, place, "no images", va="center", fontsize=6.5)
-    _profession_axis(axes, rows["profession"], places, deep)
-    axes.axvline(0, color=INK, lw=0.6)
-    axes.set_xlim(-1.04, 1.04)
-    axes.set_xticks([-1, -0.5, 0, 0.5, 1], ["−1", "−0.5", "0", "0.5", "1"])
-
-
-def _profession_axis(axes: Axes, names: Sequence[str], places: np.ndarray, deep: int) -> None:
-    _name_axis(axes, [label(profession(name)) for name in names], places, (-0.6, deep - 0.4))
-
-
-def _name_axis(axes: Axes, names: Sequence[str], places: np.ndarray, ends: tuple[float, float]) -> None:
-    axes.set_yticks(places, names)
-    axes.set_ylim(ends)
+def _name_rows(axes: Axes, names: Sequence[str], places: np.ndarray, deep: int) -> None:
+    axes.set_yticks(places, [label(profession(name)) for name in names])
+    axes.set_ylim(-0.6, deep - 0.4)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
 
 
-def draw_tones(table: pd.DataFrame) -> Drawn | None:
-    """Draw the share of each Monk tone in the images of each profession, in the tones' colours."""
-    source = first_source(table, TONE)
-    own = table[(table["source"] == source) & (table["question"] == TONE) & (table["indicator"] == ALL)]
+def draw_tones(shown: Measured) -> Drawn | None:
+    """Draw the share of each Monk tone in the images of each profession, in the tones' colours (Figure 9)."""
+    source = shown.words[TONE]
+    own = shown.rows("dalleval_distribution", "question == 'tone' and source == @tone and indicator == @ALL")
     if own.empty:
         return None
-    counts = own.drop_duplicates("profession").set_index("profession")["decided"]
-    figure = _tones(own.pivot(index="profession", columns="category", values="share"), counts, "professions")
     caption = (
         f"Tones of the images generated from the prompts of each profession, all words together, by {named(source)}: "
         "the share of each tone of the Monk scale, in its colour; on the right the images that have one. Rows by their "
         "average, light to dark. Frequencies of what was drawn, not of anybody."
     )
-    return Drawn("dalleval-tones", figure, "Tones by profession", caption, wide=True)
+    figure = _tones(own, "profession", "all professions")
+    return Drawn("dalleval-distribution", figure, "Tones by profession", caption, wide=True)
 
 
-def draw_attribute_tones(table: pd.DataFrame) -> Drawn | None:
+def draw_attribute_tones(shown: Measured) -> Drawn | None:
     """Draw the share of each Monk tone in the images in which an attribute is read (DALL-Eval, Figure 8)."""
-    source, reader = table["source"].iloc[0], table["reader"].iloc[0]
-    own = table[(table["source"] == source) & (table["reader"] == reader)]
-    counts = own.drop_duplicates("attribute").set_index("attribute")["decided"]
-    if not counts.any():
+    reader = shown.words["attributes"]
+    own = shown.rows("dalleval_attribute_tones", "source == @tone and reader == @attributes")
+    if not own["decided"].any():
         return None
-    figure = _tones(own.pivot(index="attribute", columns="category", values="share"), counts, "images")
     caption = (
         f"Tones of the images in which an attribute is read by {named(reader)}, all professions and words together; "
-        f"tones by {named(source)}, in their colours; on the right the images that have one. Rows by their average, "
-        "light to dark. Frequencies of what was drawn, not of anybody."
+        f"tones by {named(shown.words[TONE])}, in their colours; on the right the images that have one. Rows by their "
+        "average, light to dark. Frequencies of what was drawn, not of anybody."
     )
+    figure = _tones(own, "attribute", "all images")
     return Drawn("dalleval-attribute-tones", figure, "Tones by attribute", caption, wide=True)
 
 
-def _tones(shares: pd.DataFrame, counts: pd.Series, of_all: str) -> Figure:
+def _tones(rows: pd.DataFrame, axis: str, of_all: str) -> Figure:
     """Bars of tones, rows by their average; the row of all comes first and is called by what it is of."""
+    counts = rows.drop_duplicates(axis).set_index(axis)["decided"]
+    shares = rows.pivot(index=axis, columns="category", values="share")
     mean = (shares * shares.columns).sum(axis=1, min_count=1)
     order = [ALL, *mean.drop(ALL).sort_values(kind="stable", na_position="last").index]
     with style():
         figure, panels, deep = _columns(len(order), 0.95)
         for number, axes in enumerate(panels):
             names = order[number * deep : (number + 1) * deep]
-            _tone_rows(axes, shares.loc[names], counts.loc[names], deep, f"all {of_all}")
+            places = deep - 1 - np.arange(len(names))
+            own = shares.loc[names].fillna(0)
+            left = own.cumsum(axis=1) - own
+            for tone, colour in enumerate(MONK, 1):
+                bars = {"left": left[float(tone)], "height": 0.78, "color": colour, "edgecolor": INK}
+                axes.barh(places, own[float(tone)], lw=0.3 * (own[float(tone)] > 0), **bars)
+            for place, count in zip(places, counts[names]):
+                axes.text(1.015, place, f"{int(count)}", va="center", fontsize=6.5)
+            _name_rows(axes, [of_all if name == ALL else name for name in names], places, deep)
+            axes.set_xlim(0, 1)
+            axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
         handles = [
             Patch(facecolor=colour, edgecolor=INK, lw=0.4, label=str(tone))
             for tone, colour in enumerate(MONK, 1)
         ]
-        figure.legend(
-            handles=handles, loc="outside upper right", ncols=TONES, handlelength=1, columnspacing=0.9,
-            title="Monk tone", title_fontsize=7.5, alignment="right",
-        )  # fmt: skip
+        options = {"handlelength": 1, "columnspacing": 0.9, "title_fontsize": 7.5, "alignment": "right"}
+        figure.legend(handles=handles, loc="outside upper right", ncols=TONES, title="Monk tone", **options)
         figure.supxlabel("share of the images with a tone", fontsize=8)
     return figure
-
-
-def _tone_rows(axes: Axes, shares: pd.DataFrame, counts: pd.Series, deep: int, of_all: str) -> None:
-    places = deep - 1 - np.arange(len(shares))
-    left = np.zeros(len(shares))
-    for tone, colour in enumerate(MONK, 1):
-        width = shares[float(tone)].fillna(0).to_numpy()
-        drawn = width > 0
-        axes.barh(
-            places[drawn], width[drawn], left=left[drawn], height=0.78, color=colour, edgecolor=INK, lw=0.3
-        )  # fmt: skip
-        left += width
-    for place, count in zip(places, counts):
-        axes.text(1.015, place, f"{int(count)}", va="center", fontsize=6.5)
-    names = [of_all if name == ALL else name for name in shares.index]
-    _profession_axis(axes, names, places, deep)
-    axes.set_xlim(0, 1)
-    axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
-
-
-def draw_mads(table: pd.DataFrame, word: str) -> Drawn | None:
-    """Draw the MAD of gender, attributes and tone beside its floor; tones of all words together."""
-    tones = table[table["question"] == TONE]
-    binary = pd.concat([table[table["question"] == GENDER], of_first(table, ATTRIBUTES)])
-    binary = binary[binary["indicator"] == word]
-    together = tones[tones["indicator"] == (ALL if ALL in set(tones["indicator"]) else word)]
-    groups = [rows[rows["mad"].notna()] for rows in (binary, together)]
-    groups = [rows for rows in groups if len(rows)]
-    if not groups:
-        return None
-    with style():
-        figure = _figure(0.9 + 0.21 * sum(map(len, groups)) + 0.25 * len(groups))
-        ratios = [len(rows) + 1 for rows in groups]
-        panels = figure.subplots(len(groups), 1, squeeze=False, height_ratios=ratios)[:, 0]
-        for axes, rows in zip(panels, groups):
-            _mad_panel(axes, rows)
-        panels[-1].set_xlabel("mean absolute deviation from equally likely categories")
-        handles = [
-            Patch(color=FAINT, lw=0, label="by chance"),
-            Line2D([], [], color=INK, marker="|", ms=9, ls="", label="noise floor"),
-            Line2D([], [], color=PALETTE[0], marker="o", ms=4, label="MAD"),
-        ]
-        figure.legend(handles=handles, loc="outside upper right", ncols=3)
-    level = table["level"].iloc[0]
-    caption = (
-        f"Mean absolute deviation over professions for images generated from {label(word)} prompts (of tones: "
-        f"all words), with its {100 * level:g} % interval over professions; grey: where {100 * level:g} % of MADs "
-        "lie when all categories are equally likely, at these numbers of images; tick: their mean, the noise floor. An "
-        "attribute that is rare is far from one half without any bias."
-    )
-    return Drawn("dalleval-mad", figure, "MAD beside its floor", caption, wide=True)
-
-
-def _mad_panel(axes: Axes, rows: pd.DataFrame) -> None:
-    places = np.arange(len(rows))
-    low, high = rows["chance_low"], rows["chance_high"]
-    axes.barh(places, high - low, left=low, height=0.62, color=FAINT, lw=0)
-    axes.plot(rows["floor"], places, "|", color=INK, ms=9)
-    axes.hlines(places, rows["low"], rows["high"], color=PALETTE[0], lw=1.6)
-    axes.plot(rows["mad"], places, "o", color=PALETTE[0], ms=4, clip_on=False)
-    names = [f"{name}, {source}" for name, source in zip(rows["question"], rows["source"])]
-    _name_axis(axes, [label(name, 34) for name in names], places, (len(rows) - 0.5, -0.5))
-    axes.set_xlim(0, 0.5 if rows["question"].iloc[0] != TONE else 0.18)
-
-
-def draw_attributes(words: pd.DataFrame, pair: tuple[str, str], reference: str) -> Drawn | None:
-    """Draw how often attributes are read in images of one word less another, and of each less the reference."""
-    source, names = first_source(words, "attributes"), attributes(words)
-    over = words[(words["source"] == source) & (words["profession"] == ALL)]
-    bars = over[(over["first"] == pair[0]) & (over["second"] == pair[1])].set_index("question")
-    if not names or bars.empty:
-        return None
-    bars = bars.reindex(names)
-    with style():
-        figure = new_figure(DOUBLE, 2.5)
-        axes = figure.subplots()
-        places = np.arange(len(names))
-        axes.bar(
-            places, bars["difference"], 0.55, color=PALETTE[0], label=f"{label(pair[0])} − {label(pair[1])}"
-        )
-        axes.vlines(places, bars["low"], bars["high"], color=INK, lw=0.8)
-        for number, word in enumerate(dict.fromkeys(pair), 1):
-            own = over[(over["first"] == word) & (over["second"] == reference)].set_index("question")
-            if len(own) and word != reference:
-                marks = own["difference"].reindex(names)
-                said = f"{label(word)} − {label(reference)}"
-                axes.plot(
-                    places + (number - 1.5) * 0.24,
-                    marks,
-                    "s^"[number - 1],
-                    color=PALETTE[number],
-                    ms=4,
-                    label=said,
-                )
-        axes.axhline(0, color=INK, lw=0.7)
-        axes.set_xticks(
-            places,
-            map(label, names),
-            rotation=30 if len(names) > 8 else 0,
-            ha="right" if len(names) > 8 else "center",
-        )
-        axes.tick_params(axis="x", length=0)
-        axes.set_ylabel("difference of frequencies")
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=3)
-    caption = (
-        f"Difference in how often each attribute is read in images generated from {label(pair[0])} and from "
-        f"{label(pair[1])} prompts, mean over professions, with intervals over professions; marks: each word less "
-        f"{label(reference)}. Read by {named(source)}."
-    )
-    return Drawn("dalleval-attributes", figure, "Attributes by word", caption, wide=True)

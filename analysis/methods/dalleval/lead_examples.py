@@ -9,7 +9,7 @@ from analysis.methods.dalleval.names import named, profession
 from analysis.methods.dalleval.readings import gender_answers
 from analysis.methods.gep.lead_examples import example
 from analysis.report.first_screen import ends_and_middle
-from analysis.report.method import Example
+from analysis.report.section import Example
 from probes.prompts.diagnostic import profession_labels
 from probes.runs.run import Run
 
@@ -21,13 +21,11 @@ CHOSEN = (
 )
 
 
-def lead_examples(run: Run, professions: pd.DataFrame) -> list[Example]:
+def lead_examples(run: Run, professions: pd.DataFrame, source: str) -> list[Example]:
     """Return the first images of the professions with the lowest, the middle and the highest average gender."""
     rows = gender_rows(professions, run.config.reference)
     rows = rows[rows["average"].notna()].to_dict("records")
-    if not rows:
-        return []
-    answers = gender_answers(run, rows[0]["source"])
+    answers = gender_answers(run, source)
     samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt"])
     samples = samples[samples["indicator"] == run.config.reference]
     samples = samples[~samples["sample_id"].isin(list(run.left_out()))]

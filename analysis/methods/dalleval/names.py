@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.methods.dalleval.scores import ATTRIBUTES, kind_of
+from analysis.methods.dalleval.scores import kind_of
 from probes.prompts.diagnostic import NONE
 
 NAMED = {
@@ -45,8 +45,3 @@ def first_source(table: pd.DataFrame, kind: str) -> str:
 def of_first(table: pd.DataFrame, kind: str) -> pd.DataFrame:
     """Return the rows of a table on ``gender``, ``tone`` or ``attributes`` by the first source of it."""
     return table[(table["source"] == first_source(table, kind)) & (table["question"].map(kind_of) == kind)]
-
-
-def attributes(table: pd.DataFrame) -> list[str]:
-    """Return the attributes that the first reader of any was asked about, in order."""
-    return list(dict.fromkeys(of_first(table, ATTRIBUTES)["question"]))

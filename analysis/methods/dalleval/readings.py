@@ -1,8 +1,7 @@
-"""What readers say of a run's images by profession: from ``attributes/`` to `analysis.methods.dalleval.scores`."""
+"""Readings of a run's images by profession: from ``attributes/`` to `analysis.methods.dalleval.scores`."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from itertools import product
 
@@ -25,7 +24,7 @@ from analysis.methods.dalleval.scores import (
 )
 from analysis.metrics.skin_tone import NO_ANGLE
 from analysis.tables.objects.human_answers import LABELS, human_answers
-from probes.errors import UserError
+from probes.errors import UserError, nearest
 from probes.prompts.diagnostic import profession_labels, professions
 from probes.runs.record import REGISTERED
 from probes.runs.run import Run
@@ -34,7 +33,6 @@ FOLDER = "attributes"
 SKIN_TONE = "skin_tone"
 NO_READERS = (SKIN_TONE, "captions")  # of what stands in that folder
 PEOPLE = "human"
-CHECKER = "toyworld-checker"  # reads toyworld's images exactly: what the others are set right by
 # rules of tones, each a reader of its own, and their columns
 TONE_RULES = {"ita": "tone", "ciede2000": "tone_ciede2000", "dalleval2023": "tone_dalleval2023"}
 _TONE_STATUS = {"ok": DECIDED, "no face": NO_FACE, "no skin": NO_SKIN, "grey": GREY, "unreadable": FAULTY}
@@ -43,48 +41,31 @@ _WORDS = {
     TONE: {str(number): float(number) for number in range(1, TONES + 1)},
 }
 _YES_NO = {"yes": 1.0, "no": 0.0}
-_KEY = ["sample_id", "value", "status"]
 
 
 def readers(run: Run) -> list[str]:
     """Return who answered questions of a run's images: first those that ``dalleval.readers`` names, in its order.
 
-    People who answered about some of the images alone, to check the others by, come last.
+    People who answered about some of the images alone, to check the others by, come last. A name there that nobody has
+    is refused: who can read images may stand there without having read these.
     """
-    there = _readers(run)
-    order = {name: place for place, name in enumerate(run.config.dalleval.readers)}
-    if PEOPLE in there and _some_alone(run):
-        order[PEOPLE] = len(order) + 1
-    return sorted(there, key=lambda name: order.get(name, len(order)))
-
-
-def require_readers(run: Run) -> None:
-    """Refuse a name in ``dalleval.readers`` that nobody has; of a run that nobody read, none.
-
-    The list is an order of preference: who can read images may stand there without having read these.
-    """
-    options, there = run.config.dalleval, _readers(run)
-    named, usual = options.readers, type(options)().readers
-    if not there:
-        return
-    known = [*there, *(name for name in usual if name not in there)]
-    for index, name in enumerate(named):
+    options, read = run.config.dalleval, _readers(run)
+    known = dict.fromkeys([*read, *type(options)().readers])
+    for index, name in enumerate(options.readers if read else ()):
         if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
-            remedy = f"did you mean {close[0]}?" if close else "name one of these, or take it out"
-            raise UserError(
-                f"dalleval.readers[{index}]: expected one of {', '.join(known)}, of whom {', '.join(there)} read the"
-                f" images of {run.path}, got {name!r}: {remedy}"
-            )
+            remedy = f"; {', '.join(read)} read the images of {run.path}"
+            raise UserError(f"dalleval.readers[{index}]: {nearest('reader', name, known)}{remedy}")
+    order = {name: place for place, name in enumerate(options.readers)}
+    if PEOPLE in read and _some_alone(run):
+        order[PEOPLE] = len(order) + 1
+    return sorted(read, key=lambda name: order.get(name, len(order)))
 
 
 def _readers(run: Run) -> list[str]:
     folder = run.path / FOLDER
-    there = sorted(one.name for one in folder.iterdir()) if folder.is_dir() else []
-    there = [name for name in there if name not in NO_READERS and run.parts(f"{FOLDER}/{name}")]
-    if PEOPLE not in there and LABELS in run.tables():
-        there.append(PEOPLE)
-    return there
+    found = sorted(one.name for one in folder.iterdir()) if folder.is_dir() else []
+    found = [name for name in found if name not in NO_READERS and run.parts(f"{FOLDER}/{name}")]
+    return [*found, *([PEOPLE] if PEOPLE not in found and LABELS in run.tables() else [])]
 
 
 def _some_alone(run: Run) -> bool:
@@ -95,38 +76,28 @@ def _some_alone(run: Run) -> bool:
     return not readable <= set(run.table(LABELS)["sample_id"])
 
 
-def tone_rules(run: Run) -> list[str]:
-    """Return the rules of tones, that of ``dalleval.tone`` first; none where no tone was read."""
-    if not run.parts(f"{FOLDER}/{SKIN_TONE}"):
-        return []
-    first = run.config.dalleval.tone
-    return [first, *(name for name in TONE_RULES if name != first)]
-
-
 def read_all(run: Run) -> list[Reading]:
     """Return what each reader says to each question, and each rule of tones; readers in order, questions as they stand.
 
-    Tones that people said come after those of the rules. Questions with other readings than yes and no, but for gender,
-    have no average and are left to ``attributes/``. A damaged part, two answers of an image or what is no tone is
-    refused.
+    Tones that people said come after those of the rules, of which that of ``dalleval.tone`` is the first. Questions
+    with other readings than yes and no, but for gender, have no average and are left to ``attributes/``. A damaged
+    part, two answers of an image or what is no tone is refused.
     """
     layout = _Layout(run)
-    found = [layout.reading(rows, question, source) for question, source, rows in answers(run)]
+    found = [layout.reading(rows, question, source) for question, source, rows in _all_answers(run)]
     return sorted(found, key=lambda one: (one.question, one.source) == (TONE, PEOPLE))
 
 
-def answers(run: Run) -> Iterator[tuple[str, str, pd.DataFrame]]:
+def _all_answers(run: Run) -> Iterator[tuple[str, str, pd.DataFrame]]:
     """Yield question, reader or rule of tones, and ``sample_id``, ``value`` and ``status``, a row for each image."""
-    require_readers(run)
     for name in readers(run):
         for question, rows in _answers_of(run, name).groupby("question", sort=False):
-            # other questions than of gender or tone, and than those of yes and no, have no average
             if question in _WORDS or set(rows["reading"].dropna()) <= set(_YES_NO):
                 yield str(question), name, _answers(str(question), rows)
-    if rules := tone_rules(run):
-        columns = [TONE_RULES[rule] for rule in rules]
-        tones = run.read(f"{FOLDER}/{SKIN_TONE}", ["sample_id", "indicator", "status", "reason", *columns])
-        for rule in rules:
+    if run.parts(f"{FOLDER}/{SKIN_TONE}"):
+        columns = ["sample_id", "indicator", "status", "reason", *TONE_RULES.values()]
+        tones = run.read(f"{FOLDER}/{SKIN_TONE}", columns)
+        for rule in dict.fromkeys([run.config.dalleval.tone, *TONE_RULES]):
             yield TONE, rule, _tones(run, tones, rule)
 
 
@@ -150,29 +121,23 @@ def _answers(question: str, rows: pd.DataFrame) -> pd.DataFrame:
     asked = rows["reason"].fillna("") == ""
     value = rows["reading"].map(_WORDS.get(question, _YES_NO)).where(asked).astype(float)
     status = np.where(~asked, FAULTY, np.where(value.isna(), UNDECIDED, DECIDED))
-    return rows[["sample_id"]].assign(value=value, status=status)[_KEY]
+    return rows[["sample_id"]].assign(value=value, status=status)
 
 
 def _tones(run: Run, rows: pd.DataFrame, rule: str) -> pd.DataFrame:
+    """The same of a rule of tones."""
+    where, remedy = run.path / FOLDER / SKIN_TONE, "delete these parts and run --stage observe"
+    if len(unknown := rows.loc[~rows["status"].isin(list(_TONE_STATUS)), "status"]):
+        listed = ", ".join(_TONE_STATUS)
+        raise UserError(f"{where}: expected one of {listed}, got {unknown.iloc[0]!r:.60}: {remedy}")
     status = rows["status"].map(_TONE_STATUS)
-    if status.isna().any():
-        listed, got = ", ".join(_TONE_STATUS), rows["status"][status.isna()].iloc[0]
-        raise UserError(
-            f"{run.path / FOLDER / SKIN_TONE}: expected one of {listed}, got {got!r:.60}:"
-            " delete these parts and run --stage observe"
-        )
     # a colour without a typology angle is skin all the same, and other rules read it
     status = status.mask((status == NO_SKIN) & rows["reason"].fillna("").str.startswith(NO_ANGLE), DECIDED)
-    value = rows[TONE_RULES[rule]].astype(float)
-    value = value.where(status == DECIDED)
-    wrong = value.notna() & ~value.between(1, 10)
-    if wrong.any():
-        raise UserError(
-            f"{run.path / FOLDER / SKIN_TONE}: expected tones from 1 to 10, got {value[wrong].iloc[0]:g}:"
-            " delete these parts and run --stage observe"
-        )
+    value = rows[TONE_RULES[rule]].astype(float).where(status == DECIDED)
+    if len(wrong := value[value.notna() & ~value.between(1, TONES)]):
+        raise UserError(f"{where}: expected tones from 1 to {TONES}, got {wrong.iloc[0]:g}: {remedy}")
     status = status.mask((status == DECIDED) & value.isna(), UNDECIDED)
-    return rows[["sample_id"]].assign(value=value, status=status)[_KEY]
+    return rows[["sample_id"]].assign(value=value, status=status)
 
 
 class _Layout:

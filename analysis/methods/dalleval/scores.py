@@ -31,21 +31,11 @@ COUNTS = ("planned", "asked", *(name.replace(" ", "_") for name in STATUSES))  #
 
 @dataclass(frozen=True)
 class Reading:
-    """What one reader says of the images of an audit, to one question.
+    """Answers of one reader (``source``) to one question about every image, (n_professions, n_words, n_draws).
 
-    Attributes
-    ----------
-    values : ndarray of float64, shape (n_professions, n_words, n_draws)
-        A category of `categories`; NaN where none was decided. The images of a profession with one place on the last
-        axis were drawn from the same noise, unless they are another program's that says otherwise.
-    status : ndarray of object (str), same shape
-        One of `STATUSES`; empty where no image was planned.
-    professions, words : tuple of str
-        Words are the names of indicators.
-    question, source : str
-        What was asked, and who answered.
-    together : int
-        How many words stand together as one: the last axis then holds the draws of the first, those of the second ...
+    ``values`` are of `categories`, NaN where none was decided; ``status`` one of `STATUSES`, empty where no image was
+    planned. The images of a profession and draw share their noise. Of ``together`` words that stand as one the last
+    axis holds the draws of the first, then those of the second.
     """
 
     values: NDArray[np.float64]
@@ -56,13 +46,6 @@ class Reading:
     source: str
     together: int = 1
 
-    def of(self, professions: Sequence[str]) -> Reading:
-        """Return the reading of some professions, in their order."""
-        rows = [self.professions.index(name) for name in professions]
-        return replace(
-            self, values=self.values[rows], status=self.status[rows], professions=tuple(professions)
-        )
-
     def word(self, name: str) -> NDArray[np.float64]:
         """Return the values of an indicator, shape (n_professions, n_draws)."""
         return self.values[:, self.words.index(name)]
@@ -70,12 +53,11 @@ class Reading:
 
 @dataclass(frozen=True)
 class AuditDesign:
-    """How an audit is measured; ``main`` are the indicators whose images stand together in the rows of all words.
+    """Choices by which an audit is measured; ``main`` are the indicators of the rows of all words.
 
     ``pairs`` of words are compared (first, second, kind); ``bare`` (attributes, all, none) says where the prompt
     without a profession counts as one. ``paired``: the images of a draw share their noise (another program's may not);
-    ``shared``: a draw has one noise under all professions (`sampler.noise`). ``correct``: averages set right by the
-    checker stand beside.
+    ``shared``: a draw has one noise under all professions (`sampler.noise`).
     """
 
     main: Sequence[str]
@@ -84,12 +66,15 @@ class AuditDesign:
     bare: str = "attributes"
     paired: bool = True
     shared: bool = False
-    correct: bool = True
 
     def counted(self, reading: Reading) -> Reading:
         """Return a reading with the prompt that names no profession, or without it, as ``bare`` says."""
-        counts = self.bare in ("all", kind_of(reading.question))
-        return reading if counts else reading.of([name for name in reading.professions if name != NONE])
+        if self.bare in ("all", kind_of(reading.question)):
+            return reading
+        rows = [row for row, name in enumerate(reading.professions) if name != NONE]
+        professions = tuple(reading.professions[row] for row in rows)
+        values, status = reading.values[rows], reading.status[rows]
+        return replace(reading, values=values, status=status, professions=professions)
 
 
 def categories(question: str) -> tuple[float, ...]:
@@ -108,15 +93,6 @@ def kind_of(question: str) -> str:
     return question if question in (GENDER, TONE) else ATTRIBUTES
 
 
-def averages(reading: Reading) -> NDArray[np.float64]:
-    """Return the mean over the decided images of each prompt, shape (n_professions, n_words); NaN where there is none.
-
-    Average gender (-1 to 1), average tone (1 to 10) or the frequency of an attribute (section 4.2.4; Tables 6, 7, 9,
-    16, 17, 20 to 31).
-    """
-    return known_mean(reading.values, 2)
-
-
 def known_mean(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
     """Return the mean over an axis of what is not NaN; NaN where all is."""
     known = ~np.isnan(values)
@@ -124,13 +100,8 @@ def known_mean(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
         return np.where(known, values, 0.0).sum(axis=axis) / known.sum(axis=axis)
 
 
-def category_counts(reading: Reading) -> NDArray[np.int64]:
-    """Return how many images of each prompt are in each category, shape (n_professions, n_words, n_categories)."""
-    return np.stack([(reading.values == value).sum(axis=2) for value in categories(reading.question)], axis=2)
-
-
 def noise_counts(reading: Reading, *, shared: bool = True) -> NDArray[np.int64]:
-    """Return how many images of each prompt and noise are in each category, which add up to `category_counts`.
+    """Return how many images of each prompt and noise are in each category.
 
     Shape (n_professions, n_words, n_noises, n_categories). Words that stand together share their noise; where not
     (`shared`), each image has a noise of its own.
@@ -158,18 +129,3 @@ def even_p_values(first: ArrayLike, images: ArrayLike) -> NDArray[np.float64]:
     k, n = np.asarray(first, np.int64), np.asarray(images, np.int64)
     p_value = np.minimum(2 * stats.binom.cdf(np.minimum(k, n - k), n, 0.5), 1.0)
     return np.where(n > 0, p_value, np.nan)
-
-
-def other_p_values(counts: ArrayLike, images: ArrayLike) -> NDArray[np.float64]:
-    """Return Fisher's exact p-values, two-sided, of each row's share against that of all other rows together.
-
-    >>> other_p_values([3, 0, 0], [3, 3, 3]).round(4).tolist()
-    [0.0119, 0.4643, 0.4643]
-    """
-    k, n = np.asarray(counts, np.int64), np.asarray(images, np.int64)
-    p_values = np.full(len(k), np.nan)
-    for row in np.flatnonzero((n > 0) & (n < n.sum())):
-        rest, others = k.sum() - k[row], n.sum() - n[row]
-        table = [[k[row], n[row] - k[row]], [rest, others - rest]]
-        p_values[row] = stats.fisher_exact(table).pvalue
-    return p_values

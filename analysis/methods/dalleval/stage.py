@@ -1,26 +1,26 @@
-"""The measure stage of an audit of professions: what every reader says of a run's images, and the tables of it."""
+"""Tables of an audit of professions, from the readings of a run's images."""
 
 from __future__ import annotations
 
+import pandas as pd
+
 from analysis.methods.dalleval import agreement, mad, tables, words
 from analysis.methods.dalleval.page_tests import adjust_page
-from analysis.methods.dalleval.readings import read_all, require_readers
-from analysis.methods.dalleval.registry import DALLEVAL
+from analysis.methods.dalleval.readings import read_all, readers
 from analysis.methods.dalleval.scores import AuditDesign
 from analysis.study import comparison
-from analysis.tables.method import MeasuredMethod
-from analysis.tables.registry import write
+from analysis.tables.objects.detector_error import Checked
+from analysis.tables.sharing import Sharing
 from probes.prompts.diagnostic import is_diagnostic
 from probes.runs.run import Run
 
 
-def measure_professions(run: Run) -> None:
-    """Write the tables of an audit, where prompts have professions and something read the images."""
-    if not is_diagnostic(run.config):
-        return
-    readings = read_all(run)
-    if not readings:
-        return
+def audit_tables(
+    run: Run, sharing: Sharing | None = None, checked: Checked | None = None
+) -> dict[str, pd.DataFrame] | None:
+    """Return the tables of an audit that have rows, by name; None of other runs and where nothing read the images."""
+    if not is_diagnostic(run.config) or not (readings := read_all(run)):
+        return None
     config, compared = run.config, comparison(run.config)
     design = AuditDesign(
         compared.main,
@@ -29,7 +29,6 @@ def measure_professions(run: Run) -> None:
         bare=config.dalleval.bare,
         paired=config.paired,
         shared=config.sampler.noise == "shared",
-        correct=config.dalleval.correct,
     )
     professions = tables.profession_table(readings, design)
     deviations, differences, apart = adjust_page(
@@ -37,6 +36,7 @@ def measure_professions(run: Run) -> None:
         words.between_table(readings, design),
         words.word_table(readings, design),
         config.reference,
+        config.measure.alpha,
     )
     made = {
         "dalleval_professions": professions,
@@ -48,22 +48,10 @@ def measure_professions(run: Run) -> None:
         "dalleval_absolute": words.absolute_table(readings, design),
         "dalleval_agreement": agreement.agreement_table(readings, config.measure),
     }
-    for name, table in made.items():
-        if len(table):
-            write(run, name, table)
+    return {name: table for name, table in made.items() if len(table)}
 
 
-def _require(run: Run) -> None:
+def require(run: Run) -> None:
+    """Refuse a run whose configuration names a reader that nobody has."""
     if is_diagnostic(run.config):
-        require_readers(run)
-
-
-MEASURED = MeasuredMethod(
-    tables=DALLEVAL,
-    needs={
-        "professions": "a run whose prompts have professions (`prompts: {from: dalleval}`), where readers read the"
-        " images"
-    },
-    require=_require,
-    measure=lambda run, sharing, checked: measure_professions(run),
-)
+        readers(run)

@@ -1,4 +1,4 @@
-"""Draw what probes are fitted to: a run of the words of a contrast, their synonyms and the reference, pooled."""
+"""The run that probes are fitted to: words of a contrast, synonyms and the reference, with pooled activations."""
 
 from __future__ import annotations
 
@@ -50,27 +50,23 @@ def generate(
 def configuration(
     config: Config, seeds: Sequence[int], sites: Sequence[str], limit: int | None
 ) -> dict[str, Any]:
-    """The configuration of the run that is drawn, as plain data."""
+    """The configuration of the run that is generated, as plain data."""
     chosen = roles(config)
     require_prompts(config.name, len(config.prompts[: limit or config.limit]))
-    names = [chosen.reference, chosen.first, chosen.second, *chosen.synonyms]
     resolved = config.resolved()
-    words = {name: resolved["indicators"][name] for name in dict.fromkeys(names)}
+    names = dict.fromkeys([chosen.reference, chosen.first, chosen.second, *chosen.synonyms])
+    words = {name: resolved["indicators"][name] for name in names}
     if not chosen.synonyms and all(prompt.template for prompt in config.prompts):
         words |= _synonyms(config, (chosen.first, chosen.second))
+    kept = ("model", "revision", "variant", "edit", "prompts", "sampler")
     return {
+        **{key: resolved[key] for key in kept if resolved[key] is not None},
         "name": f"{config.name}-decode"[:100],
-        **{
-            key: resolved[key]
-            for key in ("model", "revision", "variant", "edit", "prompts")
-            if resolved[key] is not None
-        },
         "indicators": words,
         "reference": chosen.reference,
         "contrasts": [[chosen.first, chosen.second]],
         "limit": limit or config.limit,
         "seeds": list(seeds) or resolved["seeds"],
-        "sampler": resolved["sampler"],
         "capture": {"words": False, "sites": ["latent.final"], "pool": list(sites)},
         "generate": {key: resolved["generate"][key] for key in ("device", "dtype", "workers")},
         "observe": {"objects": False, "features": []},

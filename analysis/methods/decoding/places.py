@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -17,9 +16,8 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.run import Run
 
-Place = tuple[
-    str, str
-]  # address of a site, group of token positions; no group ("") where the mean is over space
+# address of a site, group of token positions; no group ("") where the mean is over space
+Place = tuple[str, str]
 OUTCOME, SYNONYMS = "outcome", "synonyms"
 MINIMUM = 4  # prompts, of which some must be held out
 
@@ -32,11 +30,6 @@ class Roles:
     second: str
     reference: str
     synonyms: dict[str, float]  # other words with the label of the indicator whose meaning they have
-
-    @property
-    def labels(self) -> dict[str, float]:
-        """Label of the words that a probe is fitted to."""
-        return {self.first: 1.0, self.second: 0.0}
 
 
 @dataclass(frozen=True)
@@ -85,26 +78,17 @@ def read(run: Run, sites: Sequence[str] = ()) -> Activations:
     timesteps: dict[Place, list[float]] = {}
     patterns = [pattern.removeprefix("+") for pattern in sites] or ["*"]
 
-    @cache
-    def wanted(site: str) -> bool:
-        return any(fnmatchcase(site, pattern) for pattern in patterns)
-
     for table in run.part_tables("pooled"):
-        columns = {name: table[name].to_pylist() for name in ("sample_id", "site", "group")}
-        vectors = table["values"].combine_chunks()
-        flat, ends = vectors.flatten().to_numpy(), vectors.offsets.to_numpy()
-        times = table["timesteps"]
-        for row, (sample, site, group) in enumerate(zip(*columns.values())):
-            if sample not in number or not wanted(site):
-                continue
-            place = (site, group or "")
+        rows = table.select(["sample_id", "site", "group", "values", "timesteps"]).to_pandas()
+        wanted = {site for site in rows["site"].unique() if any(fnmatchcase(site, one) for one in patterns)}
+        rows = rows[rows["sample_id"].isin(number) & rows["site"].isin(wanted)]
+        for place, of_place in rows.groupby([rows["site"], rows["group"].fillna("")], sort=False):
+            times = [float(time) for time in of_place["timesteps"].iloc[0]]
+            vectors = np.stack(of_place["values"].to_list()).reshape(len(of_place), len(times), -1)
             if place not in values:
-                timesteps[place] = times[row].as_py()
-                calls = len(timesteps[place])
-                channels = (ends[row + 1] - ends[row]) // calls
-                values[place] = np.full((len(samples), calls, channels), np.nan, np.float32)
-            vector = flat[ends[row] - ends[0] : ends[row + 1] - ends[0]]
-            values[place][number[sample]] = vector.reshape(values[place].shape[1:])
+                timesteps[place] = times
+                values[place] = np.full((len(samples), *vectors.shape[1:]), np.nan, np.float32)
+            values[place][of_place["sample_id"].map(number)] = vectors
     if not values:
         raise UserError(
             f"{run.path / 'pooled'}: expected activations of {' '.join(patterns)!s:.120}, found none:"
@@ -123,10 +107,12 @@ def cells(
     prompt = np.unique(found.samples["triplet"], return_inverse=True)[1].astype(np.int64)
     seed = found.samples["seed"].to_numpy(np.int64)
     names = found.samples["indicator"]
-    kinds: dict[str, NDArray[np.float64]] = {"": _labels(names, chosen.labels)}
-    kinds[OUTCOME] = np.where(names == chosen.reference, outcome, np.nan)
+    kinds = {
+        "": names.map({chosen.first: 1.0, chosen.second: 0.0}).to_numpy(float),
+        OUTCOME: np.where(names == chosen.reference, outcome, np.nan),
+    }
     if chosen.synonyms:
-        kinds[SYNONYMS] = _labels(names, chosen.synonyms)
+        kinds[SYNONYMS] = names.map(chosen.synonyms).to_numpy(float)
     for place, values in found.values.items():
         for call in range(values.shape[1]):
             there = np.isfinite(values[:, call]).all(axis=1)
@@ -137,7 +123,3 @@ def cells(
                     values[kept, call].astype(float), prompt[kept], seed[kept], labels[kept]
                 )
             yield place, call, rows.pop(""), rows
-
-
-def _labels(names: pd.Series, of: Mapping[str, float]) -> NDArray[np.float64]:
-    return names.map(dict(of)).to_numpy(float)

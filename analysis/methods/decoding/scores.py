@@ -1,29 +1,24 @@
-r"""Linear probes: how well can feminine and masculine prompts be told apart from an activation, and from when on?
+r"""Linear probes: how well can two words be told apart from an activation, and from when on?
 
-A probe is an L2-regularised logistic regression of masculine (1) against feminine (0) from standardised activations,
-fitted to some prompts and scored on others. Readable is not used: a probe says that something can be read at a place,
-never that the model makes use of it; for that one intervenes.
+A probe is an L2-regularised logistic regression of the first word (1) against the second (0) from standardised
+activations, fitted to some prompts and scored on others. Readable is not used: a probe says that something can be read
+at a place, never that the model makes use of it; for that one intervenes.
 
-Beside accuracy and the area under the ROC curve (AUC) stand
-
-- *transfer*: what the same probe makes of other rows, of prompts that it was not fitted to: of words of the same
-  meaning (trained on woman and man, read on lady and gentleman), or of the neutral word against the outcome of its
-  image;
-- *selectivity* (Hewitt and Liang 2019): accuracy less that of a control task, whose labels are flipped at random
-  prompt by prompt, both on seeds that are held out. A probe that learns prompts by heart does as well on the control.
-  On prompts that are held out the control is chance whatever is to be read: labels of all prompts of a fold, flipped,
-  turn an AUC into 1 less it, and are as likely; so accuracy and AUC are held against ½ itself;
-- *description length* (Voita and Titov 2020, §2.2, online code): the bits by which labels are told to somebody who has
+- *accuracy*, *auc* (area under the ROC curve) of prompts that are held out;
+- *transfer*: AUC of the same probe on other rows of these prompts: of words of the same meaning, or of the neutral word
+  against the outcome of its image;
+- *selectivity* (Hewitt and Liang 2019): accuracy less that of a control task, whose labels are flipped at random prompt
+  by prompt, both on seeds that are held out. On prompts that are held out the control is chance whatever is to be read;
+- *bits*, the description length (Voita and Titov 2020, §2.2, online code): by which labels are told to somebody who has
   the activations, prompts arriving in portions; 1 bit a label where nothing can be read.
 
-The unit is the prompt: intervals are bootstrap intervals over prompts, widened for what the probes of the folds have in
-common (`analysis.stats.auc.across_folds`). AUC is
-taken of pairs of rows that the same probe has scored, since the scores of two probes have no common scale.
+Intervals are bootstrap intervals over prompts, widened for what the probes of the folds have in common
+(`analysis.stats.auc.across_folds`). AUC is taken of pairs of rows that the same probe has scored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -35,14 +30,21 @@ from sklearn.linear_model import LogisticRegression
 from analysis.methods.decoding.defaults import FOLDS, STRENGTH
 from analysis.stats.auc import Bootstrap, IntervalEstimate, across_folds
 
-VERSION = "decoding/2"
+VERSION = "decoding/3"
 CONTROLS = 2  # control tasks, whose mean is taken
-PORTIONS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the prompts, after each of which the online code fits anew
+PORTIONS = (
+    1 / 16,
+    1 / 8,
+    1 / 4,
+    1 / 2,
+    1.0,
+)  # of the prompts, after each of which the online code fits again
 ROUNDING = 1e-5  # spread of a channel, over the largest mean square of any, below which it counts as rounding
 SHARE = 0.9  # of the last step's AUC, at which the decoding step is reached
+ONE_SEED = "one seed: prompts are held out, of which the control is chance"
 _FOLDS, _FLIPS, _ORDERS = 11, 12, 13  # streams of random numbers: one seed gives independent draws to each
-
-Scorer = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -61,96 +63,67 @@ USUAL = Choice()
 
 @dataclass(frozen=True)
 class PlaceRows:
-    """Rows of one place: their activations, and the prompt and seed that each was drawn for."""
+    """Rows of one place: their activations, and the prompt and seed that each was generated for."""
 
-    x: NDArray[np.float64]  # (n, d)
-    prompt: NDArray[np.int64]  # (n,), counted from 0; the unit of folds and intervals
-    seed: NDArray[np.int64]  # (n,)
-    label: NDArray[np.float64]  # (n,), 1 (masculine) or 0; NaN: the row is left out
-
-
-@dataclass(frozen=True)
-class Decoded:
-    """Scores of the probes of one place; see the module."""
-
-    accuracy: IntervalEstimate  # of held-out prompts, as `auc` and `transfers`; 0.5: chance
-    auc: IntervalEstimate
-    transfers: dict[str, IntervalEstimate]  # AUC of other rows
-    selectivity: IntervalEstimate  # accuracy less the control's, of held-out seeds
-    control_accuracy: float
-    control_split: str  # "seeds"; "prompts" where there is one seed: the control is chance
-    bits: float  # a label, in the online code
+    x: Floats  # (n, d)
+    prompt: Integers  # (n,), counted from 0; the unit of folds and intervals
+    seed: Integers  # (n,)
+    label: Floats  # (n,), 1 or 0; NaN: the row is left out
 
 
-def decode(rows: PlaceRows, others: dict[str, PlaceRows] | None = None, choice: Choice = USUAL) -> Decoded:
-    """Scores of probes that are fitted to the rows of one place, on what they were not fitted to.
+def decode(
+    rows: PlaceRows, others: Mapping[str, PlaceRows], choice: Choice = USUAL
+) -> dict[str, IntervalEstimate]:
+    """Scores by name, as the module has them, of probes fitted to the rows of one place; transfers by their own names.
 
     Rows of `others`, numbered as `rows` by prompt, are scored by the probe that was not fitted to their prompt.
     """
-    _require_two_kinds(rows)
-    prompts = 1 + max(int(one.prompt.max(initial=0)) for one in (rows, *(others or {}).values()))
+    prompts = 1 + max(int(one.prompt.max(initial=0)) for one in (rows, *others.values()))
     fold = fold_of_prompts(prompts, choice.folds, choice.seed)
-    apart = [(one, fold[one.prompt]) for one in (others or {}).values()]
-    scored, *of_others = _by_stratum(rows, fold[rows.prompt], choice.strength, *apart)
     boot = Bootstrap(prompts, choice.resamples, choice.level, choice.seed)
-    seen, right, split, splits = _control(rows, fold, choice.strength, choice.seed)
-    count = len(np.unique(fold))
-    accuracy, auc = (across_folds(one, count) for one in _scores(rows, scored, fold, boot))
-    return Decoded(
-        accuracy=accuracy,
-        auc=auc,
-        transfers={
-            name: across_folds(boot.auc(one.prompt, odds, one.label, stratum), count)
-            for name, odds, (one, stratum) in zip(others or {}, of_others, apart)
-        },
-        selectivity=across_folds(boot.mean(rows.prompt, seen - right), splits, bounds=(-1.0, 1.0)),
-        control_accuracy=float(right.mean()),
-        control_split=split,
-        bits=description_length(rows, strength=choice.strength, seed=choice.seed),
-    )
+    transfers = [(one, fold[one.prompt]) for one in others.values()]
+    scored, *of_others = _by_stratum(rows, fold[rows.prompt], choice.strength, *transfers)
+    found = _held_out(rows, scored, fold, boot)
+    for name, odds, (one, stratum) in zip(others, of_others, transfers):
+        found[name] = boot.auc(one.prompt, odds, one.label, stratum)
+    found = {name: across_folds(one, len(np.unique(fold))) for name, one in found.items()}
+    bits = description_length(rows, strength=choice.strength, seed=choice.seed)
+    selectivity = _selectivity(rows, fold, choice, boot)
+    return {
+        **found,
+        "selectivity": selectivity,
+        "bits": IntervalEstimate(bits, np.nan, np.nan, len(rows.label)),
+    }
 
 
-def held_out(rows: PlaceRows, choice: Choice = USUAL) -> tuple[IntervalEstimate, IntervalEstimate]:
-    """Accuracy and AUC of held-out prompts alone, as `decode` has them."""
-    count = min(choice.folds, int(rows.prompt.max(initial=0)) + 1)
-    accuracy, auc = cross_validated(rows, choice)
-    return across_folds(accuracy, count), across_folds(auc, count)
-
-
-def cross_validated(rows: PlaceRows, choice: Choice = USUAL) -> tuple[IntervalEstimate, IntervalEstimate]:
-    """Accuracy and AUC of held-out prompts, with intervals that take the fitted probes as given: too narrow."""
-    _require_two_kinds(rows)
+def cross_validated(
+    rows: PlaceRows, choice: Choice = USUAL, *, widened: bool = True
+) -> dict[str, IntervalEstimate]:
+    """Accuracy and AUC of held-out prompts; intervals that are not widened take the fitted probes as given."""
     prompts = int(rows.prompt.max()) + 1
     fold = fold_of_prompts(prompts, choice.folds, choice.seed)
     (scored,) = _by_stratum(rows, fold[rows.prompt], choice.strength)
-    return _scores(rows, scored, fold, Bootstrap(prompts, choice.resamples, choice.level, choice.seed))
+    found = _held_out(rows, scored, fold, Bootstrap(prompts, choice.resamples, choice.level, choice.seed))
+    count = min(choice.folds, prompts)
+    return {name: across_folds(one, count) if widened else one for name, one in found.items()}
 
 
-def _scores(
-    rows: PlaceRows, scored: NDArray[np.float64], fold: NDArray[np.int64], boot: Bootstrap
-) -> tuple[IntervalEstimate, IntervalEstimate]:
-    """Accuracy and AUC."""
-    accuracy = boot.mean(rows.prompt, _right(scored, rows.label))
-    return accuracy, boot.auc(rows.prompt, scored, rows.label, fold[rows.prompt])
+def _held_out(
+    rows: PlaceRows, scored: Floats, fold: Integers, boot: Bootstrap
+) -> dict[str, IntervalEstimate]:
+    accuracy = boot.mean(rows.prompt, _correct(scored, rows.label))
+    return {"accuracy": accuracy, "auc": boot.auc(rows.prompt, scored, rows.label, fold[rows.prompt])}
 
 
-def _require_two_kinds(rows: PlaceRows) -> None:
-    prompts, kinds = len(np.unique(rows.prompt)), set(np.unique(rows.label).tolist())
-    if prompts < 2 or kinds != {0.0, 1.0}:
-        raise ValueError(
-            f"rows: expected labels 0 and 1 of at least 2 prompts, got {sorted(kinds)} of {prompts}"
-        )
-
-
-def fold_of_prompts(prompts: int, folds: int, seed: int) -> NDArray[np.int64]:
-    """The fold in which each prompt is held out, drawn at random, of sizes that differ by one at most."""
+def fold_of_prompts(prompts: int, folds: int, seed: int) -> Integers:
+    """The fold in which each prompt is held out, at random, of sizes that differ by one at most."""
     order = np.random.default_rng([seed, _FOLDS]).permutation(prompts)
     fold = np.empty(prompts, np.int64)
     fold[order] = np.arange(prompts) % min(folds, prompts)
     return fold
 
 
-def fitted(x: NDArray[np.float64], label: NDArray[np.float64], strength: float = STRENGTH) -> Scorer:
+def fitted(x: Floats, label: Floats, strength: float = STRENGTH) -> Callable[[Floats], Floats]:
     """A probe: a function from activations (n, d) to the log-odds of label 1.
 
     Channels are centred and divided by their standard deviation over `x`. One whose spread is but rounding
@@ -171,8 +144,8 @@ def fitted(x: NDArray[np.float64], label: NDArray[np.float64], strength: float =
 
 
 def _by_stratum(
-    rows: PlaceRows, stratum: NDArray[np.int64], strength: float, *others: tuple[PlaceRows, NDArray[np.int64]]
-) -> list[NDArray[np.float64]]:
+    rows: PlaceRows, stratum: Integers, strength: float, *others: tuple[PlaceRows, Integers]
+) -> list[Floats]:
     """Log-odds of every row, and of every row of `others`, by the probe that was not fitted to its stratum."""
     every = [(rows, stratum), *others]
     scored = [np.full(len(one.label), np.nan) for one, _ in every]
@@ -184,31 +157,25 @@ def _by_stratum(
     return scored
 
 
-def _right(scored: NDArray[np.float64], label: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1 where a row is told right, 0 where wrong, half where the log-odds are 0."""
+def _correct(scored: Floats, label: Floats) -> Floats:
+    """1 where a row is classified correctly, 0 where wrongly, half where the log-odds are 0."""
     side = np.sign(np.where(np.abs(scored) < 1e-9, 0.0, scored))
     return 0.5 + 0.5 * side * np.where(label > 0.5, 1.0, -1.0)
 
 
-# Selectivity
-
-
-def _control(rows: PlaceRows, fold: NDArray[np.int64], strength: float, seed: int):
-    """Shares of right answers on held-out seeds, ``(n,)``, of task and control; how rows are split, and in how many."""
+def _selectivity(rows: PlaceRows, fold: Integers, choice: Choice, boot: Bootstrap) -> IntervalEstimate:
+    """Accuracy less that of the control task, both of held-out seeds, or of held-out prompts where there is one."""
     seeds = np.unique(rows.seed)
-    split = "seeds" if len(seeds) > 1 else "prompts"
-    stratum = np.searchsorted(seeds, rows.seed) if split == "seeds" else fold[rows.prompt]
-    rng = np.random.default_rng([seed, _FLIPS])
-    right = []
+    stratum = np.searchsorted(seeds, rows.seed) if len(seeds) > 1 else fold[rows.prompt]
+    rng, control = np.random.default_rng([choice.seed, _FLIPS]), []
     for _ in range(CONTROLS):
         flip = rng.integers(0, 2, len(fold))[rows.prompt]
         label = np.where(flip == 1, 1 - rows.label, rows.label)
-        right.append(_right(*_by_stratum(replace(rows, label=label), stratum, strength), label))
-    seen = _right(*_by_stratum(rows, stratum, strength), rows.label)
-    return seen, np.mean(right, axis=0), split, len(np.unique(stratum))
-
-
-# Description length
+        control.append(_correct(*_by_stratum(replace(rows, label=label), stratum, choice.strength), label))
+    correct = _correct(*_by_stratum(rows, stratum, choice.strength), rows.label)
+    found = boot.mean(rows.prompt, correct - np.mean(control, axis=0))
+    found = across_folds(found, len(np.unique(stratum)), bounds=(-1.0, 1.0))
+    return found if len(seeds) > 1 else replace(found, reason=ONE_SEED)
 
 
 def description_length(rows: PlaceRows, *, strength: float = STRENGTH, seed: int = 0) -> float:

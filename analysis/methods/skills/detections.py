@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 
@@ -36,15 +35,17 @@ def read_scored_images(run: Run) -> ScoredImages:
     found = found.assign(
         image=found["sample_id"].map(number), label=found["label"].map(lambda label: names.get(label, label))
     )
-    limit = threshold(config)
+    threshold, observer = config.skills.threshold, run.meta.get("observer") or {}
+    if threshold is None:
+        threshold = DETR_THRESHOLD if config.observe.engine == DETR else 0.0
     return ScoredImages(
         samples,
         of_image,
-        seen(found[list(COLUMNS)], len(samples), classes, limit),
+        seen(found[list(COLUMNS)], len(samples), classes, threshold),
         reasons(run, samples, of_image, names),
         config.skills,
-        limit,
-        detector(run),
+        threshold,
+        str(observer.get("detector") or observer.get("engine") or "unknown"),
         [one for number, one in enumerate(of_prompt) if number not in there],
     )
 
@@ -58,27 +59,11 @@ def labels(config: Config) -> dict[str, str]:
     return {**known, **{label: name for name, label in config.skills.labels.items()}}
 
 
-def threshold(config: Config) -> float:
-    """Return the score that a detection is to exceed, of what the observe stage stored."""
-    if config.skills.threshold is not None:
-        return config.skills.threshold
-    return DETR_THRESHOLD if config.observe.engine == DETR else 0.0
-
-
-def detector(run: Run) -> str:
-    """Return what observed a run's images, in words."""
-    observer: Mapping[str, Any] = run.meta.get("observer") or {}
-    return str(observer.get("detector") or observer.get("engine") or "unknown")
-
-
 def reasons(
     run: Run, samples: pd.DataFrame, of_image: Sequence[SkillRequest], names: Mapping[str, str]
 ) -> list[str]:
     """Return why an image (``sample_id``) cannot be judged by what is asked of it; empty where it can."""
     observed = run.read("observed", ["sample_id", "status", "reason", "tags"]).set_index("sample_id")
-    tag_sets = {
-        tags: {names.get(tag, tag) for tag in tags} for tags in {tuple(tags) for tags in observed["tags"]}
-    }
     left_out, found = run.left_out(), []
     for sample, one in zip(samples["sample_id"], of_image):
         if sample in left_out:
@@ -88,6 +73,6 @@ def reasons(
         elif observed.at[sample, "status"] != "ok":
             found.append(str(observed.at[sample, "reason"]))
         else:
-            wanted = {name for name in (one.object, one.object_b) if name}
-            found.append("" if wanted <= tag_sets[tuple(observed.at[sample, "tags"])] else NOT_LOOKED_FOR)
+            asked = {names.get(tag, tag) for tag in observed.at[sample, "tags"]}
+            found.append("" if {one.object, one.object_b} - {""} <= asked else NOT_LOOKED_FOR)
     return found

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -39,27 +39,25 @@ COLUMNS = ("image", "label", "score", "x0", "y0", "x1", "y1")  # of a table of d
 
 @dataclass(frozen=True)
 class DetectedObjects:
-    """Detections in images, by the classes that prompts ask for.
+    """Detections over a threshold, by the classes that prompts ask for.
 
-    ``counts`` (n_images, n_classes) are detections over the threshold, ``total`` (n_images,) those of any class;
-    ``first`` and ``second`` (n_images,) the class of the surest detection and of the next, -1 where it is another, or
-    there is none; ``centres`` (n_images, n_classes, n_detections, 2) x (to the right) and y (down) of the boxes'
-    centres in pixels, the surest first, NaN beyond the last.
+    ``counts`` (n_images, n_classes), ``total`` (n_images,) of any class; ``surest`` (2, n_images) the class of the
+    surest detection and of the next, -1 where it is another, or there is none; ``centres`` (n_images, n_classes,
+    n_detections, 2) x (to the right) and y (down) of the boxes' centres in pixels, the surest first, NaN beyond the
+    last.
     """
 
     classes: tuple[str, ...]
     counts: NDArray[np.int64]
     total: NDArray[np.int64]
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
+    surest: NDArray[np.int64]
     centres: NDArray[np.float64]
 
     def of(self, rows: Sequence[int] | NDArray) -> DetectedObjects:
         """Return what was detected in some images, by their numbers or a mask."""
-        chosen = np.asarray(rows)
-        chosen = chosen if chosen.dtype == bool else chosen.astype(int)
-        arrays = (self.counts, self.total, self.first, self.second, self.centres)
-        return DetectedObjects(self.classes, *(array[chosen] for array in arrays))
+        return DetectedObjects(
+            self.classes, self.counts[rows], self.total[rows], self.surest[:, rows], self.centres[rows]
+        )
 
 
 def seen(
@@ -69,28 +67,23 @@ def seen(
 
     >>> rows = [(0, "dog", 0.9, 0, 0, 4, 4), (0, "dog", 0.2, 8, 0, 12, 4), (1, "cat", 0.8, 0, 0, 2, 2)]
     >>> found = seen(pd.DataFrame(rows, columns=COLUMNS), 2, ["dog"], 0.5)
-    >>> found.counts.tolist(), found.total.tolist(), found.first.tolist()
-    ([[1], [0]], [1, 1], [0, -1])
+    >>> found.counts.tolist(), found.total.tolist(), found.surest.tolist()
+    ([[1], [0]], [1, 1], [[0, -1], [-1, -1]])
     """
-    kept = detections[detections["score"] > threshold]
-    kept = kept.iloc[np.argsort(-kept["score"].to_numpy(np.float64), kind="stable")]
-    kept = kept.iloc[np.argsort(kept["image"].to_numpy(), kind="stable")]
-    image = kept["image"].to_numpy(np.int64)
+    kept = detections[detections["score"] > threshold].astype({"image": "int64"})
+    kept = kept.sort_values(["image", "score"], ascending=[True, False], kind="stable")
     which = pd.Index(list(classes)).get_indexer(kept["label"])
-    total = np.bincount(image, minlength=n_images)
-    first, second = np.full((2, n_images), -1, np.int64)
-    own, begins, several = np.unique(image, return_index=True, return_counts=True)
-    first[own] = which[begins]
-    second[own[several > 1]] = which[begins[several > 1] + 1]
-    counts = np.zeros((n_images, len(classes)), np.int64)
-    of_class = which >= 0
-    image, which, kept = image[of_class], which[of_class], kept[of_class]
-    np.add.at(counts, (image, which), 1)
-    centres = np.full((*counts.shape, int(counts.max(initial=1)), 2), np.nan)
-    rank = kept.groupby([image, which]).cumcount().to_numpy()
-    x, y = ((kept[f"{axis}0"] + kept[f"{axis}1"]).to_numpy(np.float64) / 2 for axis in "xy")
-    centres[image, which, rank] = np.stack([x, y], axis=-1)
-    return DetectedObjects(tuple(classes), counts, total, first, second, centres)
+    kept = kept.assign(which=which, rank=kept.groupby("image").cumcount())
+    two = kept[kept["rank"] < 2]
+    surest = np.full((2, n_images), -1, np.int64)
+    surest[two["rank"], two["image"]] = two["which"]
+    total = np.bincount(kept["image"], minlength=n_images)
+    kept = kept[kept["which"] >= 0]
+    rank = kept.groupby(["image", "which"]).cumcount()
+    centres = np.full((n_images, len(classes), int(rank.max() + 1) if len(rank) else 1, 2), np.nan)
+    for axis, name in enumerate("xy"):
+        centres[kept["image"], kept["which"], rank, axis] = (kept[f"{name}0"] + kept[f"{name}1"]) / 2
+    return DetectedObjects(tuple(classes), np.isfinite(centres[..., 0]).sum(axis=2), total, surest, centres)
 
 
 def relation(offset: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -115,7 +108,7 @@ def right(
     place = images.classes.index(request.object)
     number = images.counts[:, place]
     if request.skill == "object":
-        return {ACCURACY: number > 0 if rules.object == "any" else images.first == place}
+        return {ACCURACY: number > 0 if rules.object == "any" else images.surest[0] == place}
     if request.skill == "count":
         alone = (number == request.count) & (images.total == request.count)
         correct = {"exact": number == request.count, "at_least": number >= request.count, "only": alone}
@@ -127,8 +120,7 @@ def right(
     other = images.classes.index(request.object_b)
     both = number > 1 if other == place else (number > 0) & (images.counts[:, other] > 0)
     if rules.spatial == "surest":
-        surest = np.sort([images.first, images.second], axis=0)
-        both = (surest[0] == min(place, other)) & (surest[1] == max(place, other))
+        both = (np.sort(images.surest, axis=0) == np.sort([place, other])[:, None]).all(axis=0)
         return {ACCURACY: both & _related(request, images, place, other, "first"), CLASSES: both}
     return {ACCURACY: _related(request, images, place, other, rules.spatial), CLASSES: both}
 
@@ -151,51 +143,37 @@ def _related(
 
 def judge(
     requests: Sequence[SkillRequest], images: DetectedObjects, rules: Skills | None = None
-) -> pd.DataFrame:
-    """Return whether each image shows what its prompt asks for: one row per image and task, ``image, task, right``."""
-    rows = []
-    for one, members in _by_request(requests).items():
-        some = images.of(members)
-        for task, correct in right(one, some, rules).items():
-            rows.append(pd.DataFrame({"image": members, "task": task, "right": correct}))
-    empty = pd.DataFrame({"image": np.array([], int), "task": [], "right": np.array([], bool)})
-    found = pd.concat(rows or [empty], ignore_index=True)
-    return found.sort_values("image", kind="stable", ignore_index=True)
+) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
+    r"""Return by task whether each image shows what its prompt asks for, and the share of its skill's images that do.
 
-
-def dealt(
-    requests: Sequence[SkillRequest], images: DetectedObjects, rules: Skills | None = None
-) -> dict[str, NDArray[np.float64]]:
-    r"""Return for each prompt the share of the images of its skill that are right for it, ``(n_images,)``, by task.
-
-    Its mean over n prompts, :math:`\frac{1}{n^2} \sum_i \sum_j \mathbf{1}(\text{image } j \text{ is right for } i)`,
-    is the accuracy of images that are dealt out to the prompts of their skill at random (over all permutations, so
-    nothing is drawn). NaN where a task is another skill's.
+    Both ``(n_images,)``, NaN where a task is another skill's. The mean of the shares over n prompts,
+    :math:`\frac{1}{n^2} \sum_i \sum_j \mathbf{1}(\text{image } j \text{ is right for } i)`, is the accuracy of images
+    that are dealt out to the prompts of their skill at random (over all permutations, so nothing is drawn).
     """
-    shares = {task: np.full(len(requests), np.nan) for tasks in TASKS.values() for task in tasks}
-    of_skill = {skill: images.of(members) for skill, members in _by_skill(requests).items()}
-    for one, members in _by_request(requests).items():
-        for task, correct in right(one, of_skill[one.skill], rules).items():
-            shares[task][members] = correct.mean()
-    return shares
+    tasks = dict.fromkeys(task for tasks in TASKS.values() for task in tasks)
+    correct, shares = ({task: np.full(len(requests), np.nan) for task in tasks} for _ in range(2))
+    skills = np.array([one.skill for one in requests])
+    members: dict[SkillRequest, list[int]] = {}
+    for index, one in enumerate(requests):
+        members.setdefault(replace(one, template=""), []).append(index)
+    for one, own in members.items():
+        for task, of_skill in right(one, images.of(skills == one.skill), rules).items():
+            shares[task][own] = of_skill.mean()
+        for task, of_own in right(one, images.of(own), rules).items():
+            correct[task][own] = of_own
+    return correct, shares
 
 
 def chances(requests: Sequence[SkillRequest]) -> NDArray[np.float64]:
     """Return for each prompt the share of its skill's prompts that the same images fulfil, ``(n_prompts,)``.
 
-    It is `dealt` of a detector without error where images show exactly what their prompts ask for. With K objects
-    equally often its mean is 1 / K for objects, 1 / K M with M counts, and 2 / 4 K² for four relations of two objects:
-    a scene with *b left of a* is one with *a right of b*.
+    It is the share of `judge` for a detector without error where images show exactly what their prompts ask for. With K
+    objects equally often its mean is 1 / K for objects, 1 / K M with M counts, and 2 / 4 K² for four relations of two
+    objects: a scene with *b left of a* is one with *a right of b*.
     """
     scenes = [(one.skill, scene_of(one)) for one in requests]
     repeats, total = Counter(scenes), Counter(one.skill for one in requests)
     return np.array([repeats[scene] / total[scene[0]] for scene in scenes])
-
-
-def _by_skill(requests: Sequence[SkillRequest]) -> dict[str, list[int]]:
-    """Places of the prompts of each skill that there is."""
-    places = {skill: [i for i, one in enumerate(requests) if one.skill == skill] for skill in TASKS}
-    return {skill: members for skill, members in places.items() if members}
 
 
 def scene_of(request: SkillRequest) -> tuple:
@@ -204,14 +182,3 @@ def scene_of(request: SkillRequest) -> tuple:
         return (request.object, request.count)
     turned = (request.object_b, request.object, INVERSE[request.relation])
     return min((request.object, request.object_b, request.relation), turned)
-
-
-def _by_request(requests: Sequence[SkillRequest]) -> dict[SkillRequest, list[int]]:
-    """The images of prompts that ask for the same, whatever their template."""
-    members: dict[SkillRequest, list[int]] = {}
-    for index, one in enumerate(requests):
-        bare = SkillRequest(
-            one.skill, one.object, count=one.count, object_b=one.object_b, relation=one.relation
-        )
-        members.setdefault(bare, []).append(index)
-    return members

@@ -13,38 +13,21 @@ import pandas as pd
 
 from analysis.methods.skills.scores import (
     ACCURACY,
-    CLASSES,
-    NUMBER,
-    NUMBER_AND_CLASS,
     TASKS,
     VERSION,
     DetectedObjects,
     chances,
-    dealt,
     judge,
 )
 from analysis.stats.proportions import effective, wilson_interval
 from analysis.stats.resampling import ONE_PROMPT
-from analysis.tables.interval_columns import with_ends
-from analysis.tables.table import Latex, Table
 from probes.config.measurement import Skills
 from probes.prompts.paintskills import AXES, SkillRequest
 
 ALL = "all"
 LEVELS = ("skill", "template", "object", "count", "object_b", "relation")
-ANSWERS = (ACCURACY, NUMBER, NUMBER_AND_CLASS, CLASSES)
-IMAGE_COLUMNS = ("sample_id", "triplet", "seed", *LEVELS, "detected", *ANSWERS, "reason")
-ACCURACY_COLUMNS = (
-    *("skill", "split", "level", "task", "value", "low", "high", "n", "n_prompts", "left_out"),
-    *("without_image", "shuffled", "chance", "rule", "threshold", "detector", "version", "reason"),
-)
-PEOPLE_COLUMNS = (
-    *("annotator", "skill", "asked", *with_ends("people"), "detector", *with_ends("same"), "kappa"),
-    *("n", "n_prompts", "unclear", "not_judged", "reason", "version"),
-)
 COUNTS = ("n", "n_prompts", "left_out", "without_image")
-CHANCE = "chance"
-OWN = "prompt"  # a statement or question of what the image's own prompt asks for
+CHANCE, SHUFFLED = "chance", "shuffled "  # of an image
 AVERAGE = "average"  # in the place of a skill: the mean of the three
 NOTHING = "no image could be judged"
 NO_IMAGE = "no prompt of these has an image"
@@ -69,17 +52,22 @@ class ScoredImages:
 
 
 def image_table(scored: ScoredImages) -> pd.DataFrame:
-    """Return ``skills_images``: one row per image, with what was asked for and, as 1 or 0, whether it is there.
+    """Return what was asked for of each image and, as 1 or 0, whether it is there (``skills_images``).
 
-    NaN where a task is of another skill, and where the image cannot be judged, for the ``reason``.
+    NaN where a task is of another skill, and where the image cannot be judged, for the ``reason``. Beside it how often
+    a random image of its skill fits the prompt, by task, and `CHANCE` likewise.
     """
-    answers = judge(scored.requests, scored.seen, scored.rules).astype({"right": float})
-    wide = answers.pivot(index="image", columns="task", values="right").reindex(columns=list(ANSWERS))
-    wide = wide.reindex(range(len(scored.requests)))
-    reasons = np.array(scored.reasons, dtype=object)
-    wide[reasons != ""] = np.nan
-    table = pd.concat([scored.samples.reset_index(drop=True), _levels(scored.requests), wide], axis=1)
-    return table.assign(detected=scored.seen.total, reason=reasons)[list(IMAGE_COLUMNS)]
+    can = np.array([reason == "" for reason in scored.reasons], bool)
+    requests = [one for one, judged in zip(scored.requests, can) if judged]
+    correct, shares = judge(requests, scored.seen.of(can), scored.rules)
+    columns = {
+        **correct,
+        **{SHUFFLED + task: share for task, share in shares.items()},
+        CHANCE: chances(requests),
+    }
+    numbers = pd.DataFrame(columns, index=np.flatnonzero(can)).reindex(range(len(can)))
+    table = pd.concat([scored.samples.reset_index(drop=True), _levels(scored.requests), numbers], axis=1)
+    return table.assign(detected=scored.seen.total, reason=list(scored.reasons))
 
 
 def _levels(requests: Sequence[SkillRequest]) -> pd.DataFrame:
@@ -97,36 +85,24 @@ def accuracy_table(scored: ScoredImages, level: float) -> pd.DataFrame:
     Table 2) has no interval. ``without_image`` counts prompts that have no image, which are in no other number.
     """
     images, absent, rows = image_table(scored), _levels(scored.absent), []
-    can = images["reason"] == ""
-    baselines = _baselines(scored, can.to_numpy())
     for skill, tasks in TASKS.items():
         of_skill = [table[table["skill"] == skill] for table in (images, absent)]
         for split, value, some, missing in _splits(*of_skill, skill):
             for task in tasks:
-                about = {"skill": skill, "split": split, "level": value, "task": task}
-                chance = _mean(baselines[CHANCE], some.index) if task == ACCURACY else np.nan
-                known = {"shuffled": _mean(baselines[task], some.index), "chance": chance}
-                found = {**rate(some, task, level), "without_image": missing, **known}
-                rows.append({**about, **found, "rule": getattr(scored.rules, skill)})
+                rows.append(
+                    {
+                        **{"skill": skill, "split": split, "level": value, "task": task},
+                        **rate(some, task, level),
+                        "without_image": missing,
+                        "shuffled": some[SHUFFLED + task].mean(),
+                        "chance": some[CHANCE].mean() if task == ACCURACY else np.nan,
+                        "rule": getattr(scored.rules, skill),
+                    }
+                )
     rows += _average(rows)
-    table = pd.DataFrame(rows, columns=list(ACCURACY_COLUMNS))
+    table = pd.DataFrame(rows)
     table = table.astype(dict.fromkeys(COUNTS, "int64"))
     return table.assign(threshold=scored.threshold, detector=scored.detector, version=VERSION)
-
-
-def _baselines(scored: ScoredImages, can: np.ndarray) -> dict[str, np.ndarray]:
-    """Return for every image, by task, how often a random image of its skill fits its prompt; `CHANCE` likewise."""
-    requests = [one for one, fine in zip(scored.requests, can) if fine]
-    found = {**dealt(requests, scored.seen.of(can), scored.rules), CHANCE: chances(requests)}
-    baselines = {task: np.full(len(can), np.nan) for task in found}
-    for task, shares in found.items():
-        baselines[task][can] = shares
-    return baselines
-
-
-def _mean(shares: np.ndarray, rows: pd.Index) -> float:
-    known = shares[rows][~np.isnan(shares[rows])]
-    return float(known.mean()) if len(known) else float("nan")
 
 
 def _splits(
@@ -136,14 +112,14 @@ def _splits(
 
     Levels stand in the order of the prompts, those without an image last.
     """
-    if not len(images) + len(absent):
+    every = pd.concat([images, absent])
+    if every.empty:
         return
     yield ALL, ALL, images, len(absent)
     for axis in dict.fromkeys((*AXES[skill][::-1], "template")):
-        there = [*images[axis], *absent[axis]]
-        for value in dict.fromkeys(sorted(there) if axis == "count" else there):
-            if value:
-                yield axis, value, images[images[axis] == value], int((absent[axis] == value).sum())
+        levels = every[axis].unique()
+        for value in filter(None, sorted(levels) if axis == "count" else levels):
+            yield axis, value, images[images[axis] == value], int((absent[axis] == value).sum())
 
 
 def rate(images: pd.DataFrame, task: str, level: float) -> dict[str, object]:
@@ -167,51 +143,15 @@ def rate(images: pd.DataFrame, task: str, level: float) -> dict[str, object]:
 
 def _average(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
     """The mean of the skills, where all three are there."""
-    whole = [row for row in rows if row["split"] == ALL and row["task"] == ACCURACY]
-    if len(whole) < len(TASKS):
+    table = pd.DataFrame([row for row in rows if row["split"] == ALL and row["task"] == ACCURACY])
+    if len(table) < len(TASKS):
         return []
-    table = pd.DataFrame(whole)
-    means = {name: float(table[name].mean(skipna=False)) for name in ("value", "shuffled", "chance")}
-    sums = {name: int(table[name].sum()) for name in COUNTS}
-    missing = "" if np.isfinite(means["value"]) else str(table.loc[table["value"].isna(), "reason"].iloc[0])
-    about = {"skill": AVERAGE, "split": ALL, "level": ALL, "task": ACCURACY, "rule": "mean of the skills"}
-    reason = missing or "no interval of a mean of skills"
-    return [{**about, **means, **sums, "low": np.nan, "high": np.nan, "reason": reason}]
-
-
-SKILLS = (
-    Table(
-        "skills_images",
-        "skills",
-        "an image: what its prompt asks for, and whether it is there by each task of the skill",
-        IMAGE_COLUMNS,
-    ),
-    Table(
-        "skills_accuracy",
-        "skills",
-        "a skill, split, level and task: how often images show what was asked for, with interval, shuffled and chance",
-        ACCURACY_COLUMNS,
-        printed=(
-            Latex(
-                "skills_table02",
-                "skills",
-                "Accuracy of visual skills of {model}, by {detector}, in percent.",
-                "Shuffled: the mean over all ways to deal the images out to the prompts of their skill. Chance: the"
-                " same of images that all show what was asked for.",
-            ),
-        ),
-    ),
-    Table(
-        "skills_answers",
-        "skills",
-        "an annotator and skill: people's answers to open questions (`triptych labels`) beside the detector",
-        PEOPLE_COLUMNS,
-    ),
-    Table(
-        "skills_people",
-        "labels",
-        "an annotator, skill and kind of statement: what people say (`triptych labels`) beside the detector",
-        PEOPLE_COLUMNS,
-        stage="",
-    ),
-)
+    missing = table.loc[table["value"].isna(), "reason"]
+    return [
+        {
+            **{"skill": AVERAGE, "split": ALL, "level": ALL, "task": ACCURACY, "rule": "mean of the skills"},
+            **table[["value", "shuffled", "chance"]].mean(skipna=False),
+            **table[list(COUNTS)].sum(),
+            "reason": "no interval of a mean of skills" if missing.empty else missing.iloc[0],
+        }
+    ]

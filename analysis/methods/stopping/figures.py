@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from analysis.methods.stopping.question import StopQuestion
 from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, Drawn, new_figure, style
+from analysis.tables.spec import Measured
 
 
-def draw_path(table: pd.DataFrame, question: StopQuestion) -> Drawn:
+def draw_path(shown: Measured) -> Drawn:
     """Draw gap and interval at each look, up to the most prompts there could have been."""
+    table, question = shown.rows("stopping"), shown.words["question"]
     (first, second), within = question.contrast, question.within
     known = table[table["reason"] == ""]
     with style():
@@ -17,15 +16,10 @@ def draw_path(table: pd.DataFrame, question: StopQuestion) -> Drawn:
         axes = figure.subplots()
         axes.axhspan(-within, within, color=FAINT, alpha=0.35, lw=0, zorder=0)
         axes.axhline(0, color=INK, lw=0.6, zorder=1)
-        axes.fill_between(known["n_prompts"], known["low"], known["high"], color=PALETTE[0], alpha=0.18, lw=0)
-        axes.fill_between(
-            known["n_prompts"],
-            known["prompts_low"],
-            known["prompts_high"],
-            color=PALETTE[0],
-            alpha=0.22,
-            lw=0,
-        )
+        for low, high, alpha in (("low", "high", 0.18), ("prompts_low", "prompts_high", 0.22)):
+            axes.fill_between(
+                known["n_prompts"], known[low], known[high], color=PALETTE[0], alpha=alpha, lw=0
+            )
         axes.plot(table["n_prompts"], table["gap"], "-o", ms=2.6, lw=1.1, color=PALETTE[0])
         axes.axvline(table["n_prompts"].iloc[-1], color=INK, lw=0.8, ls=(0, (2, 2)))
         axes.set_xlim(0, question.most)
@@ -36,4 +30,4 @@ def draw_path(table: pd.DataFrame, question: StopQuestion) -> Drawn:
         " prompts, light for other words too. Grey: gaps that would not matter. Dashed: where the run stopped; the axis"
         " ends where it would have ended in any case."
     )
-    return Drawn("stopping-path", figure, "The gap as prompts were generated", caption, wide=True)
+    return Drawn("stopping", figure, "The gap as prompts were generated", caption, wide=True)

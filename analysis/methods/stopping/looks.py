@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from analysis.methods.stopping.gaps import GapOfPrompts, SequentialGap
 from analysis.methods.stopping.question import StopQuestion
-from analysis.metrics.registry import Metric, definition
 from analysis.study import indicators
 from analysis.tables.similarities.pictures import image_similarities
 from analysis.tables.similarities.stored import StoredSimilarities
@@ -28,9 +27,9 @@ from probes.runs.schemas import kinds_of_capture
 def prompts_at_looks(config: Config, question: StopQuestion) -> dict[int, int]:
     """Return after how many parts the run is asked, each with the whole prompts that these hold."""
     each, last, looks = len(config.seeds), 0, {}
-    draws = question.most * each
-    for part, start in enumerate(range(0, draws, config.generate.part_triplets), 1):
-        prompts = min(start + config.generate.part_triplets, draws) // each
+    triplets = question.most * each
+    for part, start in enumerate(range(0, triplets, config.generate.part_triplets), 1):
+        prompts = min(start + config.generate.part_triplets, triplets) // each
         if prompts > last and (
             prompts >= max(question.fewest, last + question.every) or prompts == question.most
         ):
@@ -43,65 +42,49 @@ class Looks:
     """Interim analyses of a run."""
 
     run: Run
-    config: Config  # as the run draws it
+    config: Config  # as the run is generated
     question: StopQuestion
-    _gap: GapOfPrompts | None = None
-    _read: int = 0  # parts that `_gap` was made of
-    _pictures: pd.DataFrame | None = None
+    _pictures: pd.DataFrame | None = None  # similarities of pictures of former looks
 
     def at(self, parts: int) -> SequentialGap | None:
         """Return what is found after so many parts; None where no prompt is whole."""
         prompts = prompts_at_looks(self.config, self.question)[parts]
-        return self.gathered(parts).after(prompts, level=self.question.level, reach=self.question.reach)
-
-    def gathered(self, parts: int) -> GapOfPrompts:
-        """Return what the first so many parts hold, or more of them; they are read once."""
-        if self._gap is None or self._read < parts:
-            self._gap, self._read = self._gathered(parts), parts
-        return self._gap
+        return self._gap(parts).after(prompts, level=self.question.level, reach=self.question.reach)
 
     def path(self) -> Iterator[SequentialGap]:
         """Yield what each look found, at the parts that are there from the first on."""
-        there = self._there()
-        if there:
-            self.gathered(there)
-        for parts in prompts_at_looks(self.config, self.question):
-            if parts <= there and (look := self.at(parts)) is not None:
-                yield look
-
-    def _there(self) -> int:
-        """How many parts there are, from the first to the first that is missing."""
         kinds = kinds_of_capture(self.config.capture)
-        there = set.intersection(*({*part_files(self.run.path / kind)} for kind in kinds))
-        return next(part for part in count() if part not in there)
-
-    def _of_parts(self, parts: int) -> Run:
-        """The run as if it had these parts and no others; it has read none yet."""
-        return Run(
-            self.run.path,
-            {**self.run.meta, KINDS: dict.fromkeys(kinds_of_capture(self.config.capture), parts)},
-        )
+        existing = set.intersection(*({*part_files(self.run.path / kind)} for kind in kinds))
+        last = next(part for part in count() if part not in existing)
+        gap = self._gap(last) if last else None
+        for parts, prompts in prompts_at_looks(self.config, self.question).items():
+            if gap is not None and parts <= last:
+                look = gap.after(prompts, level=self.question.level, reach=self.question.reach)
+                yield from [look] if look is not None else []
 
     def require_captured(self) -> None:
         """Refuse, once a part is there, a run that does not capture what it is asked of."""
         metric = self.question.shown
         column = f"{metric.site}:{metric.metric}"
-        if metric.needs == "captures" and column not in self._of_parts(1).columns("captures"):
+        if metric.needs == "captures" and column not in self._run(1).columns("captures"):
             raise UserError(
                 f"stop: expected {column} among what the run captures, found none: add {metric.site} to capture.sites,"
                 " or leave `stop` out"
             )
 
-    def _gathered(self, parts: int) -> GapOfPrompts:
+    def _run(self, parts: int) -> Run:
+        """The run as if it had these parts and no others; it has read none yet."""
+        kinds = dict.fromkeys(kinds_of_capture(self.config.capture), parts)
+        return Run(self.run.path, {**self.run.meta, KINDS: kinds})
+
+    def _gap(self, parts: int) -> GapOfPrompts:
         """Read the first so many parts."""
-        run = self._of_parts(parts)
-        members = indicators(self.config)
+        run, metric, members = self._run(parts), self.question.shown, indicators(self.config)
         names = [member.name for member in members]
         controls = {member.name: member.control for member in members if member.control}
         words = words_of(self.question.contrast, self.config.reference, controls)
-        metric = definition(self.question.metric)
         samples = run.samples(["sample_id", "triplet", "seed", "indicator", "fault"])
-        pairs = StoredSimilarities(run, self._compared(run, samples, names, metric), samples)
+        pairs = StoredSimilarities(run, self._compared(run, samples, names), samples)
         family = pairs.family(*metric.place)
         assert family is not None
 
@@ -110,9 +93,9 @@ class Looks:
 
         return GapOfPrompts.of(near, words, family.prompts, metric.high - metric.low)
 
-    def _compared(self, run: Run, samples: pd.DataFrame, names: list[str], metric: Metric) -> pd.DataFrame:
+    def _compared(self, run: Run, samples: pd.DataFrame, names: list[str]) -> pd.DataFrame:
         """Similarities of pictures, where the question is of these; those of a former look are kept."""
-        before = self._pictures
+        metric, before = self.question.shown, self._pictures
         wanted = (metric.metric,) if metric.needs == "pictures" else ()
         new = samples if wanted else samples.iloc[:0]
         if before is not None:

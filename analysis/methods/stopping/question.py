@@ -1,4 +1,4 @@
-"""What a run that stops is asked, and whether that is answered."""
+"""The question of a run that stops, and whether it is answered."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from analysis.methods.stopping.gaps import SequentialGap
 from analysis.metrics.registry import Metric, definition, headline_metrics, require_primary
+from analysis.report.format import amount
 from analysis.study import contrasts
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -71,6 +72,21 @@ class StopQuestion:
     def shown(self) -> Metric:
         """How its gap is written."""
         return definition(self.metric)
+
+    def text(self, reference: str) -> str:
+        """Return the question in words."""
+        (first, second), metric = self.contrast, self.shown
+        within, seen = (
+            amount(self.within, metric),
+            f"{first} and {second} prompts, as seen from {reference} prompts",
+        )
+        nearer = f"re {metric.noun} {reference} prompts nearer to those of {first} or of {second} prompts"
+        return {
+            DIRECTION: f"A{nearer}?",
+            GAP: f"A{nearer}, or is the gap between both smaller than {within}?",
+            EQUIVALENCE: f"Is the gap between {seen}, smaller than {within}?",
+            INTERVAL: f"How large is the gap between {seen}, to within ±{within}?",
+        }[self.question]
 
     def record(self) -> dict[str, Any]:
         """Return what ``run.json`` keeps: the question, and the hash by which it is known."""

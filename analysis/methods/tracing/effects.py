@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -50,11 +49,6 @@ class Effects:
         """Each word, then both together."""
         return self.both, self.first, self.second
 
-    @cached_property
-    def nothing(self) -> NDArray[np.float64]:
-        """NaN for every prompt."""
-        return np.full(len(self.plain[self.reference]), np.nan)
-
     def places(self, kinds: Iterable[str]) -> list[Place]:
         """Patches of some kinds, in the order of the trace, whichever their donor and recipient."""
         wanted = set(kinds)
@@ -67,30 +61,26 @@ class Effects:
         return self._prompts(self._plain(donor) - self._plain(self.reference))
 
     def sufficiency(self, place: Place, donor: str) -> NDArray[np.float64]:
-        """The effect of the donor's activations on the outcome, shape (n_prompts,); NaN where not drawn."""
+        """The effect of the donor's activations on the outcome, shape (n_prompts,); NaN where not generated."""
         if donor == self.both:
-            first, second = (self._into(place, self.reference, one) for one in (self.first, self.second))
+            first, second = (self._patched(place, self.reference, one) for one in (self.first, self.second))
             return self._prompts(first - second)
-        return self._prompts(self._into(place, self.reference, donor) - self._plain(self.reference))
+        return self._prompts(self._patched(place, self.reference, donor) - self._plain(self.reference))
 
     def necessity(self, place: Place, donor: str) -> NDArray[np.float64]:
         """The part of the donor's effect that the reference's activations take back, shape (n_prompts,)."""
-        if donor == self.both:
-            return self._prompts(self._taken(place, self.first) - self._taken(place, self.second))
-        return self._prompts(self._taken(place, donor))
+        words = (self.first, self.second) if donor == self.both else (donor,)
+        taken = [self._plain(word) - self._patched(place, word, self.reference) for word in words]
+        return self._prompts(taken[0] - taken[1] if donor == self.both else taken[0])
 
     def floors(self, place: Place) -> NDArray[np.float64]:
         """The effect of each control's activations on the reference's outcome, shape (n_controls, n_prompts)."""
-        found = [self.sufficiency(place, control) for control in self.controls]
-        return np.array(found).reshape(len(self.controls), len(self.nothing))
-
-    def _taken(self, place: Place, word: str) -> NDArray[np.float64]:
-        return self._plain(word) - self._into(place, word, self.reference)
+        return np.array([self.sufficiency(place, control) for control in self.controls])
 
     def _plain(self, name: str) -> NDArray[np.float64]:
         return self.plain.get(name, np.full_like(self.plain[self.reference], np.nan))
 
-    def _into(self, place: Place, recipient: str, donor: str) -> NDArray[np.float64]:
+    def _patched(self, place: Place, recipient: str, donor: str) -> NDArray[np.float64]:
         return self.patched.get((place, recipient, donor), np.full_like(self.plain[self.reference], np.nan))
 
     @staticmethod
@@ -104,23 +94,27 @@ def effects(
     """The outcomes of a trace by prompt and seed, one `Effects` an outcome; `variants` are of `variant_table`."""
     found = []
     for (name, version), rows in outcomes.groupby(["outcome", "version"], sort=False):
-        of = _by_variant(rows)
-        known = variants[variants["variant"].isin(list(of))]
-        plain = known[known["kind"] == "none"]
-        exchanged = known[known["kind"] != "none"]
-        names = (exchanged[name] for name in ("recipient", "donor", "variant"))
+        table = rows.pivot(index=["variant", "triplet"], columns="seed", values="value")
+        prompts = np.unique(rows["triplet"])
+        values = {
+            variant: of_variant.droplevel(0).reindex(prompts).to_numpy()
+            for variant, of_variant in table.groupby(level="variant", sort=False)
+        }
+        known = variants[variants["variant"].isin(list(values))]
+        plain, exchanged = known[known["kind"] == "none"], known[known["kind"] != "none"]
         patched = {
-            (place, recipient, donor): of[variant]
-            for place, recipient, donor, variant in zip(places_of(exchanged), *names)
+            (place, row["recipient"], row["donor"]): values[row["variant"]]
+            for place, row in zip(places_of(exchanged), exchanged.to_dict("records"))
         }
         controls = exchanged[exchanged["floor"] & (exchanged["recipient"] == reference)]["donor"]
+        of_words = {one: values[variant] for one, variant in zip(plain["recipient"], plain["variant"])}
         found.append(
             Effects(
                 str(name),
                 str(version),
                 reference,
                 *contrast,
-                {one: of[variant] for one, variant in zip(plain["recipient"], plain["variant"])},
+                of_words,
                 patched,
                 tuple(dict.fromkeys(controls)),
             )
@@ -132,15 +126,6 @@ def places_of(variants: pd.DataFrame) -> list[Place]:
     """Return the place of each variant; None where it has no such value."""
     values = variants[list(WHAT)]
     return [*values.astype(object).where(values.notna(), None).itertuples(index=False, name=None)]
-
-
-def _by_variant(rows: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
-    """Values of each variant, shape (n_prompts, n_seeds), prompts and seeds ascending; NaN where there is none."""
-    (prompt, prompts), (seed, seeds) = (pd.factorize(rows[name], sort=True) for name in ("triplet", "seed"))
-    variant, names = pd.factorize(rows["variant"])
-    values = np.full((len(names), len(prompts), len(seeds)), np.nan)
-    values[variant, prompt, seed] = rows["value"]
-    return dict(zip(names, values))
 
 
 def variant_table(rows: pd.DataFrame) -> pd.DataFrame:

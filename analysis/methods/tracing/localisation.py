@@ -64,6 +64,6 @@ def localisation(scores: ArrayLike, truth: ArrayLike) -> Localisation:
         reciprocal_rank=1 / best,
         hit=float(best == 1),
         recall=float((ranks[truth] <= k).mean()),
-        auroc=roc_auc(low, truth),
+        auroc=roc_auc(stats.rankdata(low), truth),
         leakage=leakage,
     )

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +24,6 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.models.weights import deterministic, pick_device
 from probes.prompts.grammar.english import article
-
-if TYPE_CHECKING:
-    from analysis.observe.features.embedder import Embedder
 
 CLIP, CLASSIFIER = "clip", "classifier"
 NETWORKS = (CLIP, CLASSIFIER)
@@ -122,14 +118,19 @@ def logits(
     log-odds of its softmax over the pair (Radford et al. 2021, section 3.1.2). Of a classifier :math:`z_1 - z_2`, the
     log-odds of the two classes whatever the others get. An image that stands several times is read once.
     """
+    feature, weights = (FEATURES[CLIP], settings.clip) if name == CLIP else (_CLASSIFIER, settings.classifier)
+    path = locate(feature, weights)
+    assert path is not None, "what is asked for is fetched"
+    between = settings.texts if name == CLIP else class_numbers(path, settings.classes)
     device = pick_device(settings.device[0], "observe.device", prefer=settings.device[1])
     with deterministic(1):  # the same bits whatever the number of threads
-        read = _network(name, settings, device)
+        read = _network(feature, path, between, device)
         once, rows = different(images)
         pixels = [np.asarray(image.convert("RGB")) for image in once]
         values = [read(pixels[start : start + BATCH]) for start in range(0, len(pixels), BATCH)]
     found = np.concatenate(values) if values else np.empty(0)
-    return found[rows], _version(name, settings)
+    checkpoint = identity(feature, path)["checkpoint"][:12]
+    return found[rows], f"{VERSION}, {checkpoint}, {' | '.join(map(str, between))}"
 
 
 def different(images: Sequence[Image.Image]) -> tuple[list[Image.Image], list[int]]:
@@ -139,43 +140,24 @@ def different(images: Sequence[Image.Image]) -> tuple[list[Image.Image], list[in
     return list(once.values()), [places[id(image)] for image in images]
 
 
-def _path(name: str, settings: LogitSettings) -> tuple[Feature, Path]:
-    feature = FEATURES[CLIP] if name == CLIP else _CLASSIFIER
-    path = locate(feature, settings.clip if name == CLIP else settings.classifier)
-    assert path is not None, "what is asked for is fetched"
-    return feature, path
-
-
-def _version(name: str, settings: LogitSettings) -> str:
-    """Return the weights, and what stands against what."""
-    feature, path = _path(name, settings)
-    between = settings.texts if name == CLIP else class_numbers(path, settings.classes)
-    return f"{VERSION}, {identity(feature, path)['checkpoint'][:12]}, {' | '.join(map(str, between))}"
-
-
 @lru_cache(maxsize=2)
-def _network(name: str, settings: LogitSettings, device):
+def _network(feature: Feature, path: Path, between: tuple, device):
     """Return the function that reads arrays ``(height, width, 3)``; kept, since every part of a trace asks it."""
     from analysis.observe.features.embedder import Embedder
     from analysis.observe.features.texts import encoded
 
-    feature, path = _path(name, settings)
-    embedder: Embedder = Embedder(feature, path, device)
-    if name == CLASSIFIER:
-        first, second = class_numbers(path, settings.classes)
+    embedder = Embedder(feature, path, device)
+    if feature is _CLASSIFIER:
+        first, second = between
 
-        def apart(pixels: Sequence[np.ndarray]) -> NDArray[np.float64]:
+        def difference(pixels: Sequence[np.ndarray]) -> NDArray[np.float64]:
             values = embedder(pixels).double().cpu()
             return (values[:, first] - values[:, second]).numpy()
 
-        return apart
-    texts = _unit(encoded(embedder, path, settings.texts).double().numpy())
+        return difference
+    texts = _unit(encoded(embedder, path, between).double().numpy())
     scale = float(embedder.model.logit_scale.detach().exp())
-
-    def nearer(pixels: Sequence[np.ndarray]) -> NDArray[np.float64]:
-        return scale * _unit(embedder(pixels).double().cpu().numpy()) @ (texts[0] - texts[1])
-
-    return nearer
+    return lambda pixels: scale * _unit(embedder(pixels).double().cpu().numpy()) @ (texts[0] - texts[1])
 
 
 def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ On toyworld's models the checker says: it is exact, while a gap moves with every
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +38,7 @@ GAP_VERSION = "gap_of_pictures/1"
 NAMED, UNREAD = "the prompt names it", "the prompt cannot be read as one of toyworld"
 NO_PAIR = "an image of the contrast's words is missing or at fault"
 COLUMNS = ("triplet", "seed", "variant", "outcome", "value", "reason", "version")
+Values = tuple[NDArray[np.float64], NDArray[np.object_], str]
 _OPTIONAL = tuple(row.metric for row in METRICS.values() if row.optional and row.needs == "pictures")
 
 
@@ -92,61 +93,53 @@ def chosen_outcomes(
 def outcomes(
     traced: TracedImages, names: Sequence[str], networks: LogitSettings | None = None
 ) -> pd.DataFrame:
-    """The outcomes of images, one row per outcome and image, with `COLUMNS`.
+    """The outcomes of images, one row per outcome and image: ``value``, or NaN with the ``reason``.
 
-    ``value`` is in natural logarithms (verdict; positive: masculine; logits; positive: the first of the contrast), 0
-    or 1 (presence), or in the unit of the metric (gap; positive: nearer to the first of the contrast); NaN with the
-    ``reason`` where the image is at fault or the outcome is not defined.
+    In natural logarithms (verdict: positive for masculine; logits: for the first of the contrast), 0 or 1 (presence),
+    or the unit of the metric (gap: positive where nearer to the first of the contrast).
     """
     faults = traced.faults()
     keys = traced.rows[["triplet", "seed", "variant"]].reset_index(drop=True)
     tables = []
-    for values, why, name, version in _all(traced, names, faults == "", networks):
+    for name in names:
+        values, why, version = _value(traced, name, faults == "", networks)
         why = np.where(faults == "", why, faults)
         value = np.where(why == "", values, np.nan)
         tables.append(keys.assign(outcome=name, value=value, reason=why, version=version))
     return pd.concat(tables, ignore_index=True)[list(COLUMNS)]
 
 
-Values = tuple[NDArray[np.float64], NDArray[np.object_], str, str]
+def _value(
+    traced: TracedImages, name: str, fine: NDArray[np.bool_], networks: LogitSettings | None
+) -> Values:
+    """Values, reasons and version of an outcome of images that are without fault."""
+    if name in NETWORKS:
+        assert networks is not None, "a logit is asked for with its network"
+        value, rows = np.full(len(fine), np.nan), np.flatnonzero(fine)
+        value[rows], version = logits(name, [traced.images[row] for row in rows], networks)
+        return value, np.full(len(fine), "", object), version
+    if name in METRICS:
+        return _gap(traced, name, fine)
+    return _checked(traced, name, fine)
 
 
-def _all(
-    traced: TracedImages, names: Sequence[str], fine: NDArray[np.bool_], networks: LogitSettings | None
-) -> Iterator[Values]:
-    """Values, reasons, name and version of each outcome."""
-    checked = [name for name in names if name == VERDICT or name in LEAST]
-    if checked:
-        yield from _checked(traced, checked, fine)
-    for name in names:
-        if name in NETWORKS:
-            assert networks is not None, "a logit is asked for with its network"
-            value, place = np.full(len(traced.rows), np.nan), np.flatnonzero(fine)
-            value[place], version = logits(name, [traced.images[row] for row in place], networks)
-            yield value, np.full(len(value), "", object), name, version
-        elif name not in checked:
-            yield (*_gap(traced, name, fine), name, f"{GAP_VERSION}, {definition(name).version}")
-
-
-def _checked(traced: TracedImages, names: Sequence[str], fine: NDArray[np.bool_]) -> Iterator[Values]:
-    """Outcomes that the checker reads."""
-    world, shape = load_world(), len(traced.rows)
+def _checked(traced: TracedImages, name: str, fine: NDArray[np.bool_]) -> Values:
+    """An outcome that the checker reads."""
     prompts = traced.rows["prompt"].to_numpy(object)
     named = {prompt: _named(prompt) for prompt in set(prompts)}
     readable = fine & np.array([named[prompt] is not None for prompt in prompts], bool)
-    place = np.flatnonzero(readable)
-    once, rows = different([traced.images[row] for row in place])
-    seen = read_images(once).iloc[rows].reset_index(drop=True) if once else None
-    for name in names:
-        value, why = np.full(shape, np.nan), np.full(shape, "", object)
-        why[fine & ~readable] = UNREAD
-        if seen is not None and name == VERDICT:
-            value[place] = verdict(seen, [named[prompts[row]] for row in place], world)
-        elif seen is not None:
-            value[place] = seen[name].to_numpy(float)
-            why[[row for row in place if name in _things(named[prompts[row]])]] = NAMED
-        version = VERDICT_VERSION if name == VERDICT else CHECKER_VERSION
-        yield value, why, name, version
+    value, why = np.full(len(fine), np.nan), np.where(fine & ~readable, UNREAD, "").astype(object)
+    rows = np.flatnonzero(readable)
+    once, which = different([traced.images[row] for row in rows])
+    seen = read_images(once).iloc[which].reset_index(drop=True) if once else None
+    if name == VERDICT:
+        if seen is not None:
+            value[rows] = verdict(seen, [named[prompts[row]] for row in rows], load_world())
+        return value, why, VERDICT_VERSION
+    if seen is not None:
+        value[rows] = seen[name].to_numpy(float)
+        why[[row for row in rows if name in _things(named[prompts[row]])]] = NAMED
+    return value, why, CHECKER_VERSION
 
 
 def _named(prompt: str):
@@ -161,16 +154,12 @@ def _things(named) -> set[str]:
     return {*named.slots.values(), *named.objects.values()}
 
 
-def _gap(
-    traced: TracedImages, name: str, fine: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
-    """Return how much nearer each image is to that of the first word than to that of the second, of its triplet and
-    seed.
-    """
+def _gap(traced: TracedImages, name: str, fine: NDArray[np.bool_]) -> Values:
+    """How much nearer each image is to that of the first word than to that of the second, of its triplet and seed."""
     known = definition(name)
     score: Callable[[pixels.PicturePair], pixels.Score] = getattr(pixels, known.function)
     sign = 1.0 if known.higher_is_nearer else -1.0
-    value, why = np.full(len(traced.rows), np.nan), np.full(len(traced.rows), "", object)
+    value, why = np.full(len(fine), np.nan), np.full(len(fine), "", object)
     rows = traced.rows.reset_index(drop=True)
     for _, group in rows.groupby(["triplet", "seed"], sort=False):
         plain = group[(group["kind"] == "none") & fine[group.index]]
@@ -187,7 +176,7 @@ def _gap(
                 raise UserError(f"traced: {group['variant'][row]}: {error}: store them alike") from None
             value[row] = sign * (near[0].value - near[1].value)
             why[row] = near[0].reason or near[1].reason
-    return value, why
+    return value, why, f"{GAP_VERSION}, {known.version}"
 
 
 def outcome_words(outcome: str) -> str:

@@ -8,26 +8,24 @@ often a model leaves out what a prompt names) it is neither true nor false.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from analysis.methods.dalleval import section as professions
 from analysis.methods.dalleval.figures import gender_rows, not_even
+from analysis.methods.dalleval.method import METHOD as DALLEVAL
 from analysis.methods.dalleval.page_tests import (
     even_refuted,
     said_attributes,
-    said_between,
-    said_mads,
+    said_rows,
     said_words,
 )
 from analysis.methods.dalleval.scores import GENDER, TONE
 from analysis.methods.gep import page_tests
 from analysis.methods.gep.method import METHOD as GEP
-from analysis.methods.gep.results import more_than_chance
 from analysis.metrics.cooccurrence import ALL
 from analysis.report import wording_objects
 from analysis.report.figures.atlas import atlas_rows, beyond_words
@@ -53,7 +51,6 @@ OBJECTS, SCORES_FILLED = "objects", "dots of bias scores"
 WHOLE, CHI_SQUARE, GROUPS = "objects as a whole", "chi-square", "dependency groups"
 ATTRIBUTES, VECTOR = "attributes, score", "attributes, vector"
 GENDERS, BETWEEN, WORDS = "professions", "between professions", "between words"
-ABSOLUTE = "prompts whose attributes differ"
 KINDS = (
     *(
         CARDS,
@@ -193,8 +190,8 @@ def said(run: Run, truth: Truth) -> Said:
     if audit := measured(GEP, {run.config.model_name: run}):
         said = "source == @source and kind == 'contrast'"
         found += of_attributes(audit.rows("gep_score", said), audit.rows("gep_vector", said), truth)
-    if work := professions.read_professions(run):
-        found += of_professions(work, run.config.reference, truth)
+    if work := measured(DALLEVAL, {run.config.model_name: run}):
+        found += of_professions(work.tables, run.config.reference, truth)
     return Said(cards, found)
 
 
@@ -263,30 +260,30 @@ def _unless_named(row: dict, true: int) -> int | None:
     return None if true and row["setting"] == "explicit" else true
 
 
-def of_professions(work: professions.Professions, reference: str, truth: Truth) -> Iterator[Claim]:
-    table, mad, between = (work.table(f"dalleval_{name}") for name in ("professions", "mad", "between"))
-    for row in said_mads(mad, reference).to_dict("records"):
-        if row["question"] == GENDER and more_than_chance(row, ALPHA):
-            yield Claim(GENDERS, "half and half", 0, truth.uneven(row["indicator"]))
-        for one in said_between(between, row).to_dict("records"):
-            true = truth.professions_differ(row["question"], row["indicator"])
-            told = 1 + int(one["different"]) if one["p_page"] < ALPHA else 0
-            yield from (Claim(BETWEEN, row["question"], 0, true) for _ in range(told))
+def of_professions(tables: Mapping[str, pd.DataFrame], reference: str, truth: Truth) -> Iterator[Claim]:
+    names = ("professions", "mad", "between", "words")
+    table, mad, between, apart = (tables[f"dalleval_{name}"] for name in names)
+    if even_refuted(mad, reference, ALPHA):
+        yield Claim(GENDERS, "half and half", 0, truth.uneven(reference))
+    for row in said_rows(between, reference).to_dict("records"):
+        true = truth.professions_differ(row["question"], row["indicator"])
+        told = 1 + int(row["different"]) if row["p_adjusted"] < ALPHA else 0
+        yield from (Claim(BETWEEN, row["question"], 0, true) for _ in range(told))
     for row in said_attributes(between).to_dict("records"):
-        if row["p_page"] < ALPHA:
+        if row["p_adjusted"] < ALPHA:
             true = truth.professions_differ(row["question"], row["indicator"])
             yield Claim(BETWEEN, row["question"], 0, true)
     dots = gender_rows(table, reference)
     for row in dots[not_even(dots, even_refuted(mad, reference, ALPHA), ALPHA)].to_dict("records"):
         true = truth.female(reference, row["profession"])
         yield Claim(GENDERS, row["profession"], int(np.sign(row["average"])), true)
-    yield from _between_words(work, truth)
+    yield from _between_words(apart, truth)
 
 
-def _between_words(work: professions.Professions, truth: Truth) -> Iterator[Claim]:
-    """Rows of the report's table of differences between words that it tells from 0, and prompts counted as apart."""
-    shown = said_words(work.table("dalleval_words"))
-    rows = shown[shown["p_page"] < ALPHA] if len(shown) else shown
+def _between_words(apart: pd.DataFrame, truth: Truth) -> Iterator[Claim]:
+    """Rows of the report's table of differences between words that it tells from 0."""
+    rows = said_words(apart)
+    rows = rows[rows["p_adjusted"] < ALPHA]
     for row in rows.to_dict("records"):
         one, other = row["first"], row["second"]
         if row["question"] == GENDER:
@@ -296,8 +293,3 @@ def _between_words(work: professions.Professions, truth: Truth) -> Iterator[Clai
         else:
             true = truth.more(row["question"], one, other)
         yield Claim(WORDS, row["question"], int(np.sign(row["difference"])), true)
-    for row in professions.absolute_rows(work, "prompt", ALPHA):
-        pair = row["first"], row["second"]
-        asked = set(shown["question"]) - {GENDER, TONE}
-        true = int(any(truth.more(name, *pair) for name in asked))
-        yield from (Claim(WORDS, ABSOLUTE, 0, true) for _ in range(int(row["different"])))

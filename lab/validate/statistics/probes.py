@@ -59,11 +59,13 @@ def probe_coverage(
         rng = np.random.default_rng([seed, 1100 + number])
         found = [
             cross_validated(
-                draw_rows(world, rng), Choice(resamples=resamples, seed=number * simulations + one)
+                draw_rows(world, rng),
+                Choice(resamples=resamples, seed=number * simulations + one),
+                widened=False,
             )
             for one in range(simulations)
         ]
-        for name, plain in zip(("accuracy", "AUC"), zip(*found)):
+        for name, plain in zip(("accuracy", "AUC"), zip(*(one.values() for one in found))):
             mean = float(np.mean([one.value for one in plain]))
             truth = 0.5 if world.word == 0 else mean
             ends = _ends(across_folds(one, FOLDS) for one in plain)

@@ -16,8 +16,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.tracing.effects import Effects
-from analysis.methods.tracing.together import DEPENDENT, REDUNDANT, interplay, together_table
-from analysis.stats.shares import beyond_floor, no_total, shares
+from analysis.methods.tracing.findings import DEPENDENT, REDUNDANT, interplay
+from analysis.methods.tracing.shares import INTERACTION, share_table
+from analysis.stats.shares import beyond_floor, shares
 from lab.validate.statistics.simulation import COLUMNS, covered_row, rejection_row
 
 MASCULINE, FEMININE = (6.3, 3.2), (-8.7, 4.3)
@@ -78,9 +79,17 @@ def share_coverage(
         effects, totals = draw_effects(kind, share, donor, (n, simulations), rng)
         whose = "both words" if donor == "both" else "one word"
         world = f"{kind}, share {share:g}, {whose}, {n} prompts"
-        found = shares(effects, totals, resamples=resamples, seed=number)
-        rows.append(covered_row(world, "share", share, found))
+        ends = [_ends(*pair, resamples, number) for pair in zip(effects.T, totals.T)]
+        rows.append(covered_row(world, "share", share, tuple(np.array(ends).T)))
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _ends(
+    effects: NDArray[np.float64], totals: NDArray[np.float64], resamples: int, seed: int
+) -> tuple[float, float]:
+    """The interval of the share of one patch; NaN where none is stated."""
+    found = shares(effects[:, None], totals, resamples=resamples, seed=seed)
+    return found.low[0], found.high[0]
 
 
 def floor_rejections(
@@ -94,7 +103,7 @@ def floor_rejections(
             outcomes = draw_outcomes((n, 1), rng)
             drawn = [_synonym(outcomes["neutral"], rng) for _ in range(2)]
             effects = (0.2 if less else 1.0) * drawn[0]
-            totals = outcomes["masculine"] - outcomes["feminine"]
+            totals = (outcomes["masculine"] - outcomes["feminine"])[:, 0]
             found = beyond_floor(effects, totals, drawn[1], resamples=resamples, seed=one)
             smallest.append(np.fmin.reduce(found.p_adjusted))
         name = "a synonym does more" if less else "a synonym does as much"
@@ -120,18 +129,15 @@ def selected_coverage(
     ]
     for number, (skewed, kind, errors) in enumerate(worlds):
         rng, mean = np.random.default_rng([seed, 890 + number]), errors / np.sqrt(n)
-        chosen: list[Pair] = []
-        while sum(effects.shape[1] for effects, _ in chosen) < simulations:
-            shape = (n, simulations)
-            totals = mean + (rng.exponential(1, shape) - 1 if skewed else rng.standard_normal(shape))
-            effects = 0.5 * (mean if kind == FIXED else totals) + 0.6 * rng.standard_normal(shape)
-            told = no_total(totals, resamples=resamples, seed=number) == ""
-            chosen.append((effects[:, told], totals[:, told]))
-        effects, totals = (np.hstack(parts)[:, :simulations] for parts in zip(*chosen))
+        ends: list[tuple[float, float]] = []
+        while len(ends) < simulations:
+            totals = mean + (rng.exponential(1, n) - 1 if skewed else rng.standard_normal(n))
+            effects = 0.5 * (mean if kind == FIXED else totals) + 0.6 * rng.standard_normal(n)
+            one = _ends(effects, totals, resamples, number)
+            ends += [one] if not np.isnan(one[0]) else []
         name = "skewed" if skewed else "normal"
         world = f"{kind}, {name}, {errors} s.e."
-        found = shares(effects, totals, resamples=resamples, seed=number)
-        rows.append(covered_row(world, "selected share", 0.5, found))
+        rows.append(covered_row(world, "selected share", 0.5, tuple(np.array(ends).T)))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -153,8 +159,8 @@ def largest_coverage(
                 part = rng.beta(3 * true, 3 * (1 - true), (n, PLACES))
             noise = 0.0 if kind == WHOLLY else NOISE * rng.standard_normal((n, PLACES))
             found = shares(part * totals + noise, totals[:, 0], resamples=resamples, seed=one)
-            best = int(np.nanargmax(found.share))
-            ends.append([true[best], found.joint_low[best], found.joint_high[best]])
+            best = int(np.argmax(np.nan_to_num(found.share, nan=-np.inf)))
+            ends.append([true[best], found.low[best], found.high[best]])
         truth, low, high = np.array(ends).T
         world = f"{kind}, {name}, {n} prompts"
         rows.append(covered_row(world, "largest, all at once", truth, (low, high)))
@@ -201,9 +207,9 @@ def interplay_claims(
         for one in range(simulations):
             traced = two_place_effects(kind, rng, n=n, wholly=wholly)
             sampling = {"level": 0.95, "resamples": resamples, "seed": one}
-            table = together_table([traced], sampling)
-            (both,) = table[table["donor"] == traced.both].to_dict("records")
-            found.append(interplay(both, 0.05))
+            table = share_table([traced], ("site", "complete"), sampling)
+            table = table[(table["donor"] == traced.both) & (table["kind"] == INTERACTION)]
+            found.append(interplay({row["estimand"]: row for row in table.to_dict("records")}, 0.05))
         world = f"{kind}, {WHOLLY if wholly else DEGREES}"
         for claim in (REDUNDANT, DEPENDENT):
             p = np.array([0.0 if said == claim else 1.0 for said in found])

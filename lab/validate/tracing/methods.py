@@ -186,7 +186,7 @@ def readable(subject: Subject, texts: Sequence[str], words: tuple[str, str]) -> 
     joined = {place: np.concatenate(rows) for place, rows in values.items()}
     found = places.Activations(samples, joined, timesteps)
     table = fit.decoding(found, places.Roles(*words, "", {}), np.full(len(samples), np.nan))
-    best = fit.separability(table).groupby("site")["score"].max()
+    best = fit.sites(table).groupby("site")["score"].max()
     return PlaceScores(subject.cross, best.reindex(subject.cross).to_numpy(float)[None])
 
 

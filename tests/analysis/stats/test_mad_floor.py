@@ -11,7 +11,6 @@ from analysis.stats import mad_floor as mad_floor_module
 from analysis.stats.mad_floor import (
     ONE_CATEGORY,
     clustered_mad_floor,
-    clustered_mads,
     design_effect,
     mad_floor,
 )
@@ -52,12 +51,6 @@ def test_floor_and_p_value_are_those_of_every_relabelling(clusters):
     assert own.sd == pytest.approx(null.std(), rel=0.03)
     tail = (null >= own.value - 1e-9).mean()
     assert own.p_value == pytest.approx(tail, abs=4 * np.sqrt(tail * (1 - tail) / draws) + 1 / draws)
-    drawn = clustered_mads(clusters, draws=draws, seed=6)
-    for value in np.unique(null.round(9)):
-        share = (null >= value - 1e-9).mean()
-        assert (drawn >= value - 1e-9).mean() == pytest.approx(
-            share, abs=4.5 * np.sqrt(share / draws) / 2 + 1e-3
-        )
 
 
 def test_the_mean_over_prompts_is_that_of_every_pair_of_relabellings():
@@ -72,7 +65,6 @@ def test_the_mean_over_prompts_is_that_of_every_pair_of_relabellings():
 def test_what_cannot_be_counted_is_said():
     assert clustered_mad_floor(np.zeros((2, 3, 4), int)).reason == NO_IMAGES
     assert clustered_mad_floor([[3], [2]]).reason == ONE_CATEGORY
-    assert np.isnan(clustered_mads(np.zeros((2, 3, 4), int), draws=5)).all()
     with pytest.raises(ValueError, match=r"counts: expected shape \(n_prompts, n_clusters, n_categories\)"):
         clustered_mad_floor([3, 0])
     with pytest.raises(ValueError, match="none below 0"):

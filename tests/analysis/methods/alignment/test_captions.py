@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from nltk.translate.bleu_score import corpus_bleu, sentence_bleu
 
-from analysis.methods.alignment import captions, java_captions
+from analysis.methods.alignment import captions
 from analysis.methods.alignment.captions import bleu, bleu_counts, other_scores, words
 from probes.errors import pip_line
 
@@ -117,9 +117,26 @@ def test_what_is_not_there_is_said_and_the_rest_goes_on(monkeypatch):
 
 def test_without_java_cider_alone_is_made(monkeypatch):
     pytest.importorskip("pycocoevalcap")
-    monkeypatch.setattr(java_captions.shutil, "which", lambda name: None)
+    monkeypatch.setattr(captions.shutil, "which", lambda name: None)
     found = other_scores(SAID, PROMPTS)
     assert found["cider"].reason == "" and found["cider"].value > 0
     assert {found[name].reason for name in ("meteor", "spice")} == {
         "needs Java, which is not on this machine"
     }
+
+
+def test_a_program_that_fails_says_why_and_the_rest_goes_on(monkeypatch, tmp_path):
+    """By a program in Java's place, and a package that would have to download for SPICE."""
+    pytest.importorskip("pycocoevalcap")
+    program = tmp_path / "java"
+    program.write_text(
+        "#!/bin/sh\necho 'Error occurred during initialization of VM' >&2\necho more >&2\nexit 1\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(captions, "CORENLP", ("away.jar",))
+    found = other_scores(SAID, PROMPTS)
+    assert found["meteor"].reason == "pycocoevalcap failed: Error occurred during initialization of VM"
+    assert found["spice"].reason.startswith("needs Stanford CoreNLP 3.6.0 in")
+    assert "of which away.jar is missing: python -m pycocoevalcap.spice.get_stan" in found["spice"].reason
+    assert found["cider"].value > 0

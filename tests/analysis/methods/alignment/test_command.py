@@ -9,11 +9,12 @@ import torch
 from nltk.translate.bleu_score import corpus_bleu
 from PIL import Image
 
-from analysis.methods.alignment import arguments, command, java_captions
+from analysis.methods.alignment import arguments, captions, command
 from analysis.methods.alignment import observe as alignment_observe
-from analysis.methods.alignment import section as report_alignment
 from analysis.methods.alignment import tables as alignment_tables
+from analysis.methods.alignment.method import METHOD
 from analysis.observe.stage import observe
+from analysis.report import section
 from analysis.report.environment import environment
 from probes.config.schema import Measure
 from probes.errors import UserError
@@ -68,7 +69,7 @@ def run(tmp_path_factory):
 def no_java():
     """It takes longer than all the rest."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(java_captions.shutil, "which", lambda name: None)
+        monkeypatch.setattr(captions.shutil, "which", lambda name: None)
         yield
 
 
@@ -109,25 +110,16 @@ def test_the_interval_is_of_the_mean_over_images_and_not_over_prompts():
 
 
 def test_the_section_and_the_latex_hold_what_was_measured(run, tables):
-    shown = report_alignment.section(report_alignment.read_alignment(run), run.config)
-    assert {name: len(shown[name]) for name in ("retrieval", "captions", "quality")} == {
-        "retrieval": 4,
-        "captions": 4 * 7,
-        "quality": 2 * 4 * 5,
-    }
-    [(name, text)] = report_alignment.documents(run)
+    shown = section.measured(METHOD, {"toyworld": run})
+    [(name, text)] = section.documents(shown)
     row = tables["alignment_retrieval"].set_index("indicator").loc["all"]
     assert name == "dalleval_table19_alignment" and "R-precision (clip)" in text and "FID (clip)" in text
     assert f"{100 * row['r_precision']:.1f}" in text and "BLEU-4" in text
     assert "METEOR &" not in text and "Not measured: METEOR, " in text and "SPICE." in text
-    [figure] = report_alignment.draw(tables, run.config).values()
-    assert [axes.get_title(loc="left") for axes in figure.figure.axes] == ["clip", "dino"]
-    page = (
-        environment()
-        .get_template("analysis.methods.alignment/section.html.j2")
-        .render(shown=shown, figures={}, level=0.95, unit="prompt")
-    )
-    assert page.count('<tr><th scope="row">') >= 4 + 7 + 40 and f'value="{row["r_precision"]}"' in page
+    entry = section.page_section(shown, {})
+    page = environment().get_template("section.html.j2").render(section=entry, shown=entry["shown"])
+    assert page.count('<tr><th scope="row">') == 4 + 4 * 4 + 2 * 4 * 4
+    assert f'value="{row["r_precision"]}"' in page
 
 
 def test_quality_against_renderings_of_the_same_prompts(run, tables):
@@ -140,11 +132,6 @@ def test_quality_against_renderings_of_the_same_prompts(run, tables):
     assert rows.xs("fid_infinity", level="measure")["reason"].str.contains("fewer than five for each").all()
     low, high = (rows.loc[("clip", "all", "kid_jackknife"), end] for end in ("low", "high"))
     assert low < rows.loc[("clip", "all", "kid_jackknife"), "value"] < high
-    curve = tables["alignment_fid_curve"]
-    own = curve[(curve["features"] == "dino") & (curve["indicator"] == "all")]
-    assert own["n_images"].iloc[-1] == 32 and own["subsets"].iloc[-1] == 1
-    assert own["fid"].iloc[-1] == pytest.approx(rows.loc[("dino", "all", "fid"), "value"], rel=1e-5)
-    assert own["n_images"].iloc[0] < 20 and own["subsets"].tolist() == [5] * 9 + [1]
 
 
 def test_a_folder_of_images_is_a_reference(run, tmp_path, capsys):

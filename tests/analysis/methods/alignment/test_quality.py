@@ -8,10 +8,10 @@ from sklearn.metrics.pairwise import polynomial_kernel
 from analysis.methods.alignment import quality
 from analysis.methods.alignment.quality import (
     Samples,
+    fid_infinity,
     frechet_distance,
     jackknifed,
     kernel_distance,
-    size_curve,
 )
 
 
@@ -65,12 +65,12 @@ def test_the_sample_size_raises_fid_and_both_extrapolations_take_it_off():
     d, n, shift, made = 6, 60, 0.4, []
     for seed in range(40):
         samples = independent(normal(n, d, 2 * seed, shift), normal(n, d, 2 * seed + 1))
-        curve = size_curve(frechet_distance, samples, points=4, repeats=2, seed=seed)
+        line, _ = fid_infinity(samples, points=4, repeats=2, seed=seed)
         jack = jackknifed(frechet_distance, samples, seed=seed)
         made.append(
             (
-                curve.points["fid"].iloc[-1],
-                curve.infinite,
+                frechet_distance(samples.first, samples.second),
+                line,
                 jack.value,
                 jack.error,
                 jack.low <= d * shift**2 <= jack.high,
@@ -97,17 +97,18 @@ def test_the_jackknife_of_a_mean_is_its_standard_error():
     assert singles.error == pytest.approx(x[:20].std(ddof=1) / np.sqrt(20))
 
 
-def test_a_line_with_few_images_is_said_to_be_doubtful():
-    few = size_curve(frechet_distance, independent(normal(20, 30, 0), normal(20, 30, 1)), points=3, repeats=1)
-    assert "20 images a side are fewer than five for each of 30 dimensions" in few.reason
-    enough = size_curve(
-        frechet_distance, independent(normal(60, 3, 0), normal(70, 3, 1)), points=3, repeats=2
-    )
-    points = enough.points
-    assert enough.reason == "" and points["subsets"].tolist() == [2, 2, 1]
-    assert points["n_images"].tolist() == pytest.approx([15, 38, 60], abs=0.6)
-    assert points["n_reference"].tolist() == pytest.approx([18, 44, 70], abs=0.6)
-    assert points["fid"].iloc[-1] == frechet_distance(normal(60, 3, 0), normal(70, 3, 1))
-    slope, infinite = np.polyfit(1 / points["n_images"], points["fid"], 1)
-    line = infinite + slope / points["n_images"][0]
-    assert (enough.infinite, points["line"][0]) == pytest.approx((infinite, line))
+def test_the_line_is_through_fid_of_subsets_and_doubtful_with_few_images(monkeypatch):
+    _, reason = fid_infinity(independent(normal(20, 30, 0), normal(20, 30, 1)), points=3, repeats=1)
+    assert "20 images a side are fewer than five for each of 30 dimensions" in reason
+    sizes, distances = [], []
+
+    def noted(first, second):
+        sizes.append((len(first), len(second)))
+        distances.append(frechet_distance(first, second))
+        return distances[-1]
+
+    monkeypatch.setattr(quality, "frechet_distance", noted)
+    infinite, reason = fid_infinity(independent(normal(60, 3, 0), normal(70, 3, 1)), points=3, repeats=2)
+    assert reason == "" and sizes == [(15, 18), (15, 18), (38, 44), (38, 44), (60, 70)]
+    means = [np.mean(distances[:2]), np.mean(distances[2:4]), distances[4]]
+    assert infinite == pytest.approx(np.polyfit(1 / np.array([15, 38, 60]), means, 1)[1])

@@ -1,6 +1,4 @@
-"""R-precision by hand, with ties and duplicates, and its expectation against every pool there is."""
-
-from itertools import combinations
+"""R-precision by hand, with ties and duplicates."""
 
 import numpy as np
 import pytest
@@ -25,53 +23,32 @@ def at(*degrees):
 
 def test_twenty_images_by_hand():
     degrees, prompts, hits = zip(*BY_HAND)
-    found = r_precision(5 * at(*degrees), CAPTIONS, 0.1 * at(0, 90, 180, 270), prompts, negatives=99)
-    assert found.hit.tolist() == list(hits)
-    assert found.hit.mean() == 0.6
-    assert found.expected.tolist() == pytest.approx(hits, abs=1e-12)
-    assert found.negatives.tolist() == [3] * 20  # all that say something else, where 99 are asked for
-    assert found.chance.tolist() == [0.25] * 20
+    found, negatives = r_precision(
+        5 * at(*degrees), CAPTIONS, 0.1 * at(0, 90, 180, 270), prompts, negatives=99
+    )
+    assert found.tolist() == list(hits) and found.mean() == 0.6
+    assert negatives == 3  # all that say something else, where 99 are asked for
 
 
 def test_a_caption_that_is_the_same_text_is_no_negative():
     """The prompt stands thrice, once with other case and spacing, and once with an embedding nearer to the image."""
     captions = ["A cat  sits", "a dog", "a cat sits", "a cat sits", "a dog"]
     texts = at(20, 90, 0, 5, 90)
-    found = r_precision(at(4, 80), captions, texts, ["a cat sits", "a dog"])
-    assert found.hit.tolist() == [1.0, 1.0]
-    assert found.negatives.tolist() == [1, 1]  # neither the prompt again nor the dog twice
+    found, negatives = r_precision(at(4, 80), captions, texts, ["a cat sits", "a dog"])
+    assert found.tolist() == [1.0, 1.0]
+    assert negatives == 1  # neither the prompt again nor the dog twice
 
 
 def test_ties_count_as_the_mean_over_ways_to_break_them():
     captions, texts = ["a", "b", "c", "d"], at(0, 0, 0, 90)
-    found = r_precision(at(0, 0, 89), captions, texts, ["a", "d", "d"])
-    assert found.hit.tolist() == pytest.approx([1 / 3, 0, 1])
-    assert found.tied.tolist() == [2, 0, 0]
+    found, _ = r_precision(at(0, 0, 89), captions, texts, ["a", "d", "d"])
+    assert found.tolist() == pytest.approx([1 / 3, 0, 1])
     # float32 embeddings of the same tokens, one unit in the last place apart, are tied
     near = np.float32(texts)
     near[1] = np.nextafter(near[1], np.float32(2))
-    assert r_precision(at(30), captions, near, ["a"]).hit.tolist() == pytest.approx([1 / 3])
-
-
-def test_the_expectation_is_the_mean_over_every_pool():
-    rng = np.random.default_rng(3)
-    images, texts = rng.normal(size=(12, 3)), rng.normal(size=(9, 3))
-    texts[4] = 2 * texts[5]  # tied wherever one of them is the prompt
-    names = [str(index) for index in range(9)]
-    prompts = [names[index % 9] for index in range(12)]
-    found = r_precision(images, names, texts, prompts, negatives=4)
-    cosines = images @ (texts / np.linalg.norm(texts, axis=1, keepdims=True)).T
-    for image, prompt, expected in zip(cosines, map(int, prompts), found.expected):
-        hits = []
-        for pool in combinations([index for index in range(9) if index != prompt], 4):
-            rest = image[list(pool)] - image[prompt]
-            tied = (np.abs(rest) < 1e-9).sum()
-            hits.append(0 if (rest > 1e-9).any() else 1 / (1 + tied))
-        assert expected == pytest.approx(np.mean(hits), abs=1e-10)
+    assert r_precision(at(30), captions, near, ["a"])[0].tolist() == pytest.approx([1 / 3])
 
 
 def test_without_negatives_nothing_is_said():
-    found = r_precision(at(0), ["a", "A "], at(0, 90), ["a"])
-    assert np.isnan(
-        [found.hit[0], found.expected[0], found.chance[0]]
-    ).all() and found.negatives.tolist() == [0]
+    found, negatives = r_precision(at(0), ["a", "A "], at(0, 90), ["a"])
+    assert np.isnan(found).all() and negatives == 0

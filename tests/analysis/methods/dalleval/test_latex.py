@@ -1,15 +1,17 @@
 """The paper's tables as LaTeX: filled with the published numbers, they show what the paper prints, cell by cell."""
 
 import re
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
-from analysis.methods.dalleval.latex import ProfessionAudit, of_audit
-from analysis.methods.dalleval.registry import DALLEVAL
+from analysis.methods.dalleval.method import METHOD
 from analysis.methods.dalleval.tables import ALL
-from analysis.methods.dalleval.words import AVERAGES
+from analysis.report.section import documents
+from analysis.tables.spec import Measured
 from lab.papers.tables import FOLDER
+from probes.config.schema import Config
 
 MODEL = "Stable Diffusion"
 WORDS = ("person", "woman", "man")
@@ -41,19 +43,15 @@ def tables():
     between = over["indicator"] == "woman-man"
     over.loc[between, ["first", "second"]] = ["woman", "man"]
     over = over.assign(difference=over["value"].where(between, over["difference_from_person"].fillna(0)))
-    gender_mad = {
-        "mad": mad.loc[MODEL, "mad_gender"],
-        "floor": 0.1367,
-        "average": averages[MODEL, "average gender"],
-    }
-    tone_mad = {
-        "mad": mad.loc[MODEL, "mad_skin_tone"],
-        "floor": 0.1,
-        "average": averages[MODEL, "average skin tone"],
-    }
+    gender_mad = {"question": "gender", "indicator": "person", **BLIP}
+    tone_mad = {"question": "tone", "indicator": ALL, "source": "dalleval2023"}
     own = [
-        {"question": "gender", "indicator": "person", **gender_mad, **BLIP},
-        {"question": "tone", "indicator": ALL, **tone_mad, "source": "dalleval2023"},
+        gender_mad | {"mad": mad.loc[MODEL, "mad_gender"], "floor": 0.1367},
+        tone_mad | {"mad": mad.loc[MODEL, "mad_skin_tone"], "floor": 0.1},
+    ]
+    over_all = [
+        gender_mad | {"average": averages[MODEL, "average gender"]},
+        tone_mad | {"average": averages[MODEL, "average skin tone"]},
     ]
     means = table22[(table22["model"] == MODEL) & (table22["indicator"] != "woman-man")]
     whole = [
@@ -61,10 +59,16 @@ def tables():
         for a, b in (("woman", "person"), ("man", "person"), ("woman", "man"))
     ]
     return {
-        "dalleval_professions": pd.concat([gender, tone, cells]).query("model == @MODEL"),
-        "dalleval_mad": pd.concat([pd.DataFrame(own), means.assign(average=means["value"], **BLIP)]),
+        "dalleval_professions": pd.concat(
+            [
+                *(table[table["model"] == MODEL] for table in (gender, tone, cells)),
+                pd.DataFrame(over_all).assign(profession=ALL),
+                means.rename(columns={"value": "average"}).assign(profession=ALL, **BLIP),
+            ]
+        ),
+        "dalleval_mad": pd.DataFrame(own),
         "dalleval_words": pd.concat([apart, over]).query("model == @MODEL").assign(**BLIP),
-        "dalleval_absolute": pd.DataFrame(whole).assign(profession=ALL, of=AVERAGES, **BLIP),
+        "dalleval_absolute": pd.DataFrame(whole).assign(profession=ALL, **BLIP),
     }
 
 
@@ -72,7 +76,14 @@ def tables():
 def printed(tables):
     """Heads and rows of every table, by its number; signs as they are typed."""
     found = {}
-    for name, text in of_audit(ProfessionAudit(MODEL, tables, WORDS)):
+    words = {
+        "indicators": {name: name for name in WORDS},
+        "reference": "person",
+        "contrasts": [["man", "woman"]],
+    }
+    config = Config.model_validate({"prompts": ["a {person}"], "seeds": [0], **words})
+    tables = {name: table.assign(model=MODEL) for name, table in tables.items()}
+    for name, text in documents(Measured(METHOD, {MODEL: SimpleNamespace(config=config)}, tables)):
         lines = [line.removesuffix(" \\\\") for line in text.splitlines() if line.endswith("\\\\")]
         plain = [re.sub(r"\$([-+])\$", r"\1", line).replace("\\_", "_") for line in lines]
         heads, *rows = ([cell.strip() for cell in line.split(" & ")] for line in plain)
@@ -82,9 +93,8 @@ def printed(tables):
     return found
 
 
-def test_every_table_that_is_described_is_made(printed):
-    described = [int(re.search(r"table(\d+)", one.name)[1]) for row in DALLEVAL for one in row.printed]
-    assert {*described} - {*printed} == {18}  # of which people said tones
+def test_every_table_is_made_but_of_what_people_said_of_tones(printed):
+    assert set(printed) == {6, 7, 8, 9, 16, 17, 20, 21, 22, 23, 24, 25}
 
 
 def wide(table, index, columns, values):
@@ -126,7 +136,7 @@ def test_words(printed):
     heads, rows = printed[22]
     table = published("table22_attributes").query("model == @MODEL")
     averages = published("printed_averages").set_index(["model", "quantity"])["average"]
-    assert set(table["attribute"]) < set(heads) and len(heads) == 16  # the paper leaves out four
+    assert heads == [*dict.fromkeys(table["attribute"]), "Mean absolute difference"]
     for row in table.itertuples():
         name = f"{row.model}: {row.gender.replace('-', ' − ')}"
         cell = rows[name][heads.index(row.attribute)]

@@ -4,13 +4,7 @@ import pandas as pd
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from analysis.methods.dalleval import section
-from analysis.methods.dalleval.page_tests import (
-    adjust_page,
-    attributes_differ,
-    even_refuted,
-    said_words,
-)
+from analysis.methods.dalleval.page_tests import adjust_page, even_refuted, said_words
 
 WORDS = ("neutral", "feminine")
 
@@ -26,7 +20,6 @@ def tables(even, gender, tone, attributes, words=()):
             "source": source,
             "question": question,
             "indicator": word,
-            "excess": 0.1,
             "different": 2,
             "p_value": p,
         }
@@ -48,6 +41,7 @@ def tables(even, gender, tone, attributes, words=()):
         ("checker", "boots", "(all)", 1e-5),
     ]
     between = pd.DataFrame(tested, columns=["source", "question", "indicator", "p_adjusted"])
+    between = between.assign(p_value=between["p_adjusted"])
     rows = [("checker", name, "(all)", "contrast", p) for name, p in dict(words).items()]
     rows += [
         *([("checker", "gender", "nurse", "contrast", 1e-5)] if rows else []),
@@ -63,31 +57,27 @@ def test_p_values_of_the_page_are_hommels_and_of_nothing_else():
     read = tables(
         0.02, 0.013, 0.4, {"boots": 0.03, "jeans": 0.6}, {"gender": 0.011, "tone": 0.2, "jeans": 0.9}
     )
-    mad, between, words = adjust_page(*read, "neutral")
+    mad, between, words = adjust_page(*read, "neutral", 0.05)
     even, gender, tone, boots, apart = multipletests([0.02, 0.013, 0.4, 0.03, 0.011], method="hommel")[1]
-    assert mad["p_page"].dropna().to_dict() == pytest.approx({0: even})
-    named = between.set_index(["question", "indicator"])["p_page"].dropna().to_dict()
+    assert mad["p_adjusted"].dropna().to_dict() == pytest.approx({0: even})
+    between = between[between["p_adjusted"] != 1e-5]  # of which the page says nothing
+    named = between.set_index(["question", "indicator"])["p_adjusted"].to_dict()
     expected = {("gender", "neutral"): gender, ("tone", "(all)"): tone}
     expected |= {("boots", word): boots for word in WORDS} | {("jeans", word): 0.6 for word in WORDS}
     assert named == pytest.approx(expected)
-    assert words["p_page"].dropna().tolist() == pytest.approx([apart, 0.2, 0.9])
+    assert words["p_adjusted"].tolist() == pytest.approx([apart, 0.2, 0.9, 1e-5, 1e-5, 1e-5])
 
 
 def test_four_tests_that_each_reject_alone_say_nothing_together():
-    mad, between, _ = adjust_page(*tables(0.045, 0.3, 0.048, {"boots": 0.7}), "neutral")
-    assert not even_refuted(mad, "neutral", 0.05) and (between["p_page"].dropna() >= 0.05).all()
-    row = mad.iloc[0].to_dict() | {"average": 0.0, "decided": 180, "asked": 180, "mad": 0.15, "floor": 0.14}
-    said = section._sentence(row, "gender", 0, 0.05) + section._between(between, row, 0.05)
-    assert "is 0.150 on average, not more than the 0.140 that chance alone gives" in said
-    assert "of 20 professions none differs from half and half" in said
-    assert "cannot be told to differ from one another" in said and "none differs from all together" in said
+    mad, between, _ = adjust_page(*tables(0.045, 0.3, 0.048, {"boots": 0.7}), "neutral", 0.05)
+    between = between[between["p_adjusted"] != 1e-5]  # of which the page says nothing
+    assert not even_refuted(mad, "neutral", 0.05) and (between["p_adjusted"] >= 0.05).all()
+    assert mad.loc[0, "different"] == 0 and not between["different"].any()
 
 
 def test_a_difference_between_words_is_told_only_where_the_page_leaves_it():
     """A tone that differs with p = 0.032 of its own family is none beside four questions that say nothing."""
     for p, told in ((0.032, False), (0.004, True)):
         read = tables(0.4, 0.3, 0.6, {"boots": 0.7}, {"gender": 0.5, "tone": 0.6, "boots": p})
-        _, _, words = adjust_page(*read, "neutral")
-        assert (said_words(words)["p_page"] < 0.05).any() == told
-        assert attributes_differ(words, ("feminine", "masculine"), 0.05) == told
-        assert not attributes_differ(words, ("masculine", "neutral"), 0.05)
+        _, _, words = adjust_page(*read, "neutral", 0.05)
+        assert (said_words(words)["p_adjusted"] < 0.05).any() == told

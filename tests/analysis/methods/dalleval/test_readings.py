@@ -7,7 +7,6 @@ import pytest
 from analysis.methods.dalleval import agreement
 from analysis.methods.dalleval.readings import read_all
 from analysis.methods.dalleval.scores import DECIDED
-from analysis.methods.dalleval.stage import measure_professions
 from analysis.metrics.skin_tone import NO_ANGLE
 from analysis.tables.stage import measure
 from probes.config.schema import Measure
@@ -15,6 +14,7 @@ from probes.errors import UserError
 from probes.runs import parts, schemas
 from probes.runs.run import Run
 from tests.analysis.dalleval_parts import (
+    measure_audit,
     write,
     write_answers,
     write_audit,
@@ -87,16 +87,11 @@ def test_people_say_tones_after_the_rules_and_are_held_against_them(small, tmp_p
     assert sorted(last.values[~np.isnan(last.values)]) == [5, 7, 10]
     table = agreement.agreement_table(readings, MEASURE).set_index(["first", "second"])
     row = table.loc[("ita", "human")]
-    assert (row["images"], row["only_first"]) == (3, len(samples) - 3)
+    assert row["images"] == 3
     assert row[["same", "within_1", "within_2", "within_3"]].tolist() == pytest.approx(
         [1 / 3, 1 / 3, 2 / 3, 2 / 3]
     )
     assert row["mean_abs_difference"] == pytest.approx(7 / 3)
-    # tones 5, 7, 10 of totals 4, 1, 1 have the middle ranks 2, 4.5, 5.5 (Krippendorff's ordinal difference)
-    expected = 2 * (4 * 2.5**2 + 4 * 3.5**2 + 1) / 5
-    assert row["alpha"] == pytest.approx(1 - 2 * (2.5**2 + 3.5**2) / expected)
-    same = table.loc[("ita", "ciede2000")]
-    assert np.isnan(same["alpha"]) and same["reason"] == "alpha: all answers are the same"
 
 
 @pytest.fixture
@@ -112,16 +107,18 @@ def answered(small):
     [
         (
             ["clpi"],
-            r"dalleval.readers\[0\]: expected one of clip, llava-1.5, human, .* of whom clip, llava-1.5 read .*"
-            r" got 'clpi': did you mean clip\?",
+            r"dalleval.readers\[0\]: .* got 'clpi': did you mean clip\?; clip, llava-1.5 read the images of",
         ),
-        (["clip", "people"], r"readers\[1\]: .* got 'people': name one of these, or take it out"),
+        (
+            ["clip", "people"],
+            r"readers\[1\]: .* got 'people': choose one of them: clip, llava-1.5, human, ",
+        ),
     ],
 )
 def test_a_name_that_is_no_reader_of_the_run_is_one_line(answered, named, expected):
     configure(answered, dalleval={"readers": named})
     with pytest.raises(UserError, match=expected):
-        measure_professions(answered)
+        measure_audit(answered)
     assert not answered.tables()
 
 

@@ -22,7 +22,7 @@ def test_averages_and_counts_of_tones():
     values[0, 0, :3] = np.nan
     values[2, 1] = np.nan
     one = reading(values, "tone")
-    average, counts = scores.averages(one), scores.category_counts(one)
+    average, counts = scores.known_mean(one.values, 2), scores.noise_counts(one).sum(axis=2)
     for row in range(3):
         for word in range(2):
             kept = values[row, word][~np.isnan(values[row, word])]
@@ -44,14 +44,3 @@ def test_binomial_p_values_are_scipys():
     k, n = np.array(pairs).T
     expected = [stats.binomtest(int(a), int(b), 0.5).pvalue for a, b in pairs]
     np.testing.assert_allclose(scores.even_p_values(k, n), expected, rtol=1e-12)
-
-
-def test_each_share_against_the_others_is_hypergeometric():
-    k, n = np.array([5, 1, 2, 0]), np.array([9, 9, 9, 0])
-    found = scores.other_p_values(k, n)
-    for row in range(3):
-        support = np.arange(0, min(8, 9) + 1)
-        chance = stats.hypergeom(27, 8, 9).pmf(support)  # of 8 images with it, those among these 9
-        expected = chance[chance <= chance[k[row]] * (1 + 1e-7)].sum()
-        assert found[row] == pytest.approx(expected)
-    assert np.isnan(found[3])

@@ -4,25 +4,22 @@ import re
 
 import pytest
 
-from analysis.methods.dalleval import latex, results, section
-from analysis.methods.dalleval.stage import measure_professions
+from analysis.methods.dalleval.method import METHOD, lead
+from analysis.report import section
 from analysis.report.environment import environment
-from tests.analysis.dalleval_parts import truths, write_answers, write_audit, write_tones
+from tests.analysis.dalleval_parts import measure_audit, truths, write_answers, write_audit, write_tones
 from tests.analysis.synthetic_run import configure
 
-FIGURES = {
-    *("dalleval-gender", "dalleval-tones", "dalleval-attribute-tones", "dalleval-mad", "dalleval-attributes")
-}
+READ = "source == 'toyworld-checker' and question == 'gender'"
 
 
 def page(run):
-    """The figures of a run and the text of its section, without marks."""
-    professions = section.read_professions(run)
-    figures = section.draw(professions, run.config)
-    said = section.section(professions, run.config)
-    template = environment().get_template("analysis.methods.dalleval/section.html.j2")
-    text = template.render(shown=said, figures=figures, level=run.config.measure.level, unit="prompt")
-    return figures, said, re.sub(r"\s+", " ", re.sub(r"<svg.*?</svg>|<[^>]*>", " ", text, flags=re.S))
+    """What a run holds, its figures, and the text of its section without marks."""
+    shown = section.measured(METHOD, {run.config.model_name: run})
+    figures = section.figures(shown)
+    entry = section.page_section(shown, figures)
+    text = environment().get_template("section.html.j2").render(section=entry, shown=entry["shown"])
+    return shown, figures, re.sub(r"\s+", " ", re.sub(r"<svg.*?</svg>|<[^>]*>", " ", text, flags=re.S))
 
 
 @pytest.fixture(scope="module")
@@ -31,17 +28,17 @@ def shown(audit):
 
 
 def test_the_first_reader_speaks_and_all_are_named(shown, audit):
-    _, said, text = shown
-    mad = audit.table("dalleval_mad")
-    row = mad[(mad["source"] == "toyworld-checker") & (mad["question"] == "gender")].iloc[0]
-    share = f"{50 * (row['average'] + 1):.0f} % of the images generated from neutral prompts of 6 professions"
-    assert said["sentences"][0].startswith(f"{share} were read as female by the toyworld checker")
-    assert f"{row['mad']:.3f} on average" in said["sentences"][0]
-    assert said["sentences"][1].startswith(
-        "The average tone of the images generated from every word’s prompts"
+    held, _, text = shown
+    row = audit.table("dalleval_mad").query(READ).iloc[0]
+    average = (
+        audit.table("dalleval_professions").query(f"{READ} and profession == '(all)'")["average"].iloc[0]
     )
-    answer = section.lead(section.read_professions(audit), audit.config).answer
-    more = "more" if row["p_page"] < 0.05 and row["excess"] > 0 else "not more"
+    share = f"{50 * (average + 1):.0f} % of the images generated from neutral prompts"
+    assert f"{share} were read as female by the toyworld checker" in text
+    assert f"of 6 professions from half and half is {row['mad']:.3f} on average" in text
+    assert "The average tone of the images generated from every word’s prompts" in text
+    more = "more" if row["p_adjusted"] < 0.05 else "not more"
+    answer = lead(held).answer
     assert answer.startswith(
         f"By a share of {row['mad']:.3f} on average, {more} than the {row['floor']:.3f} "
     )
@@ -51,24 +48,14 @@ def test_the_first_reader_speaks_and_all_are_named(shown, audit):
 
 
 def test_figures_are_drawn_and_say_who_read(shown):
-    figures, *_ = shown
-    assert set(figures) == FIGURES
-    assert "read by the toyworld checker" in figures["dalleval-gender"].caption
-    assert "by the typology angle" in figures["dalleval-tones"].caption
+    _, figures, _ = shown
+    assert "read by the toyworld checker" in figures["dalleval-professions"].caption
+    assert "by the typology angle" in figures["dalleval-distribution"].caption
     assert "read by the toyworld checker" in figures["dalleval-attribute-tones"].caption
 
 
-def test_cards_give_deviations_debiased_and_the_published_ones_beside_them(audit):
-    mad = audit.table("dalleval_mad").query("source == 'toyworld-checker' and question == 'gender'")
-    said = mad[mad["p_page"].notna()]
-    found = results.results(audit)
-    assert [one.value for one in found] == said["debiased"].tolist() != said["mad"].tolist()
-    for one, published in zip(found, said["mad"], strict=True):
-        assert "debiased" in one.name and one.floor.startswith(f"{published:.3f} as published")
-
-
-def test_the_latex_of_a_run(audit):
-    made = dict(latex.documents(audit))
+def test_the_latex_of_a_run(shown):
+    made = dict(section.documents(shown[0]))
     numbers = [6, 7, 8, 9, 16, 17, 20, 21, 22, 23, 24, 25]
     assert sorted(int(name[14:16]) for name in made) == numbers
     assert "With 4 images a prompt, chance alone gives a MAD of 0.188." in made["dalleval_table16_gender"]
@@ -76,15 +63,16 @@ def test_the_latex_of_a_run(audit):
     assert "neutral prompts, by the toyworld checker" in made["dalleval_table23_attributes"]
 
 
-def test_the_first_screen_shows_images_of_three_professions_with_their_averages(audit):
-    lead = section.lead(section.read_professions(audit), audit.config)
-    table = audit.table("dalleval_professions")
-    own = table.query("source == 'toyworld-checker' and question == 'gender' and indicator == 'neutral'")
-    values = [one.value for one in lead.examples]
+def test_the_first_screen_shows_images_of_three_professions_with_their_averages(shown, audit):
+    found = lead(shown[0])
+    own = audit.table("dalleval_professions").query(
+        f"{READ} and indicator == 'neutral' and profession != '(all)'"
+    )
+    values = [one.value for one in found.examples]
     assert len(values) == 3 and values[0] == own["average"].min() and values[2] == own["average"].max()
     seen, samples = truths(audit), audit.samples(["sample_id", "prompt", "indicator", "seed"])
     samples = samples[samples["indicator"] == "neutral"].sort_values("seed").set_index("prompt")
-    for one in lead.examples:
+    for one in found.examples:
         ids = samples.loc[[one.prompt], "sample_id"].to_list()
         truth = ["female" if seen[sample][0] else "male" for sample in ids[:3]]
         assert [picture.reading for picture in one.pictures] == truth
@@ -101,17 +89,10 @@ def test_a_run_of_which_little_was_read_has_its_section(tmp_path, read):
         write_tones(run, lambda sample: seen[sample][2])
     else:
         write_answers(run, "blip2", lambda sample: {"gender": None})
-    measure_professions(run)
-    figures, said, text = page(run)
-    expected = {
-        "tone": {"dalleval-tones", "dalleval-mad"},
-        "nothing decided": {"dalleval-gender"},
-    }
-    assert set(figures) == expected[read]
-    assert len(said["each"]) == 3
+    held, figures, text = page(measure_audit(run))
+    expected = {"tone": "dalleval-distribution", "nothing decided": "dalleval-professions"}
+    assert set(figures) == {expected[read]}
     if read == "nothing decided":
-        assert said["sentences"] == [
-            "Nothing can be said of the gender of images generated from neutral prompts of 0 professions (no images)."
-        ]
-        assert "2 undecided (gender)" in text
-    list(latex.documents(run))
+        said = "Nothing can be said of the gender of images generated from neutral prompts (no images)."
+        assert said in text and "0 of 2" in text
+    list(section.documents(held))

@@ -13,8 +13,6 @@ from analysis.methods.dalleval import words as dalleval_words
 from analysis.methods.dalleval.agreement import agreement_table
 from analysis.methods.dalleval.readings import read_all
 from analysis.methods.dalleval.scores import DECIDED, TONE, AuditDesign, Reading
-from analysis.methods.dalleval.stage import measure_professions
-from analysis.stats.annotators import krippendorff_alpha
 from analysis.stats.mad_floor import mad_floor
 from analysis.stats.permutation import step_down_test
 from lab.papers.tables import FOLDER
@@ -23,6 +21,7 @@ from probes.prompts.diagnostic import NONE
 from probes.runs.run import Run
 from tests.analysis.dalleval_parts import (
     answers_of,
+    measure_audit,
     truths,
     write_answers,
     write_audit,
@@ -58,14 +57,13 @@ def images(run):
 def test_averages_and_intervals_are_those_of_the_answers(run, images):
     expected = images.groupby(["question", "profession", "indicator"])["value"].mean()
     found = rows(run, "dalleval_professions", source="toyworld-vqa")
-    assert len(found) == 4 * 7 * 3
-    for row in found.itertuples():
+    assert len(found) == 4 * 8 * 3
+    for row in found[found["profession"] != tables.ALL].itertuples():
         assert row.average == pytest.approx(expected[row.question, row.profession, row.indicator])
         share = (row.average + 1) / 2 if row.question == "gender" else row.average
         low, high = proportion_confint(round(share * 4), 4, method="wilson")
         ends = (2 * low - 1, 2 * high - 1) if row.question == "gender" else (low, high)
         assert (row.low, row.high) == pytest.approx(ends)
-        assert row.mad == pytest.approx(abs(share - 0.5)) and row.floor == mad_floor([4, 0]).floor
         assert (row.planned, row.asked, row.decided) == (4, 4, 4)
 
 
@@ -84,14 +82,14 @@ def test_tones_of_the_images_in_which_an_attribute_is_read(run, images):
 def test_mad_over_professions(run):
     found = rows(run, "dalleval_mad", source="toyworld-vqa", question="gender").set_index("indicator")
     own = rows(run, "dalleval_professions", source="toyworld-vqa", question="gender", indicator="neutral")
-    own = own[own["profession"] != "(none)"]
+    own = own[~own["profession"].isin(["(none)", tables.ALL])]
     row = found.loc["neutral"]
-    assert row["mad"] == pytest.approx(own["mad"].mean()) and row["average"] == pytest.approx(
-        own["average"].mean()
-    )
-    assert row["excess"] == pytest.approx(row["mad"] - 0.1875) and row["professions"] == 6
-    assert row["low"] <= row["mad"] <= row["high"] and row["chance_low"] < row["floor"] < row["chance_high"]
-    assert row["debiased"] < row["mad"] < row["images_high"]
+    assert row["mad"] == pytest.approx(own["average"].abs().mean() / 2) and row["professions"] == 6
+    assert row["floor"] == pytest.approx(mad_floor([4, 0]).floor) == 0.1875
+    assert row["low"] <= row["debiased"] < row["mad"] < row["high"]
+    over = rows(run, "dalleval_professions", source="toyworld-vqa", question="gender", profession=tables.ALL)
+    over = over.set_index("indicator").loc["neutral"]
+    assert over["average"] == pytest.approx(own["average"].mean()) and over["decided"] == own["decided"].sum()
     # attributes count the prompt without a profession, as in Table 22
     assert set(rows(run, "dalleval_mad", question="hat")["professions"]) == {7}
 
@@ -103,10 +101,9 @@ def test_differences_are_paired_on_shared_noise(run, images):
     apart = (hats["feminine"] - hats["masculine"]).groupby("profession").agg(list)
     found = rows(run, "dalleval_words", source="toyworld-vqa", question="hat", **PAIR).set_index("profession")
     for name, values in apart.items():
-        row, all_signs = found.loc[name], [(1 - 2 * (np.arange(16) >> bit & 1)) for bit in range(4)]
-        sums = np.abs(np.stack(all_signs, axis=1) @ np.array(values))
-        assert row["difference"] == pytest.approx(np.mean(values)) and row["pairs"] == 4
-        assert row["p_value"] == pytest.approx((sums >= abs(sum(values))).mean())
+        assert (
+            found.loc[name, "difference"] == pytest.approx(np.mean(values)) and found.loc[name, "pairs"] == 4
+        )
     overall = found.loc[tables.ALL]
     means = apart.map(np.mean).to_numpy()
     assert overall["difference"] == pytest.approx(means.mean()) and overall["professions"] == 7
@@ -155,24 +152,8 @@ def test_mean_absolute_differences(run, images):
     )
     apart = (means.xs("feminine", level=2) - means.xs("masculine", level=2)).unstack()
     found = rows(run, "dalleval_absolute", source="toyworld-vqa", **PAIR)
-    by = found.set_index(["of", "profession"])["mean_abs_difference"]
-    assert by["averages", tables.ALL] == pytest.approx(apart.mean().abs().mean())
-    assert by["prompts", tables.ALL] == pytest.approx(apart.abs().to_numpy().mean())
-    assert by["prompt"].to_dict() == pytest.approx(apart.abs().mean(axis=1).to_dict())
-
-
-def test_the_readers_errors_are_set_right_in_columns_beside(run):
-    found = rows(run, "dalleval_professions", source="toyworld-vqa", question="gender", indicator="neutral")
-    assert found["corrected"].between(-1, 1).all() and (found["corrected"] != found["average"]).any()
-    assert (found["corrected_low"] <= found["corrected"]).all()
-    assert (found["corrected"] <= found["corrected_high"]).all()
-    checker = rows(run, "dalleval_professions", source="toyworld-checker")
-    assert checker["corrected"].isna().all()
-    # of a word whose images are all alike nothing is known of how the others are read
-    one_kind = rows(
-        run, "dalleval_professions", source="toyworld-vqa", question="gender", indicator="feminine"
-    )
-    assert set(one_kind["corrected_reason"]) == {"no labelled image"}
+    expected = apart.abs().mean(axis=1).to_dict() | {tables.ALL: apart.mean().abs().mean()}
+    assert found.set_index("profession")["mean_abs_difference"].to_dict() == pytest.approx(expected)
 
 
 def test_agreement(run, images):
@@ -186,7 +167,7 @@ def test_agreement(run, images):
     assert np.isnan(found["within_1"]).all()
 
 
-def test_agreement_on_tones_is_ordinal_and_its_interval_is_of_the_share_of_images():
+def test_the_interval_of_agreement_is_of_the_share_of_images():
     """Of 21 professions all but one have a single image of which both say the same; the other has a hundred."""
     first, second = np.full((2, 21, 1, 100), np.nan)
     first[:20, 0, 0] = second[:20, 0, 0] = np.arange(20) % 10 + 1
@@ -197,8 +178,6 @@ def test_agreement_on_tones_is_ordinal_and_its_interval_is_of_the_share_of_image
         Reading(v, status, professions, ("person",), TONE, name) for v, name in ((first, "a"), (second, "b"))
     ]
     (row,) = agreement_table(two, MEASURE).to_dict("records")
-    both = [v[~np.isnan(v)] for v in (first, second)]
-    assert row["alpha"] == krippendorff_alpha(both, ordinal=True) > krippendorff_alpha(both) + 0.1
     assert row["same"] == pytest.approx(20 / 120) and row["low"] <= 20 / 120 <= row["high"]
 
 
@@ -225,8 +204,7 @@ def gaps(tmp_path_factory):
     configure(
         run, measure={"bootstrap": 50, "permutations": 50}, seeds=[0, 1, 2, 3]
     )  # one seed is still to draw
-    measure_professions(run)
-    return run
+    return measure_audit(run)
 
 
 COUNTS = ("planned", "asked", "decided", "undecided", "no_face", "no_skin", "grey", "missing", "faulty")
@@ -265,7 +243,7 @@ def test_tables_8_16_and_17_of_the_paper_through_the_same_code():
         one = Reading(values, status, tuple(own["profession"]), ("neutral",), "gender", "blip2")
         design = AuditDesign(["neutral"], MEASURE)
         table = tables.profession_table([one], design)
-        np.testing.assert_allclose(table["average"], own["average_gender"], atol=0.0051)
+        np.testing.assert_allclose(table["average"].iloc[:83], own["average_gender"], atol=0.0051)
         (row,) = mad.mad_table([one], table, design).to_dict("records")
         assert row["mad"] == pytest.approx(expected[model], abs=5e-5)
         assert row["floor"] == pytest.approx(0.1367, abs=5e-5) and row["professions"] == 83
@@ -295,8 +273,6 @@ def test_professions_are_held_against_one_another_by_word_and_over_words(run, im
         assert found.loc[word, "images"] == len(own) == 28 and found.loc[word, "professions"] == 7
     gender = rows(run, "dalleval_between", question="gender", source="toyworld-checker")
     assert set(gender["professions"]) == {6}  # without the prompt that names none
-    told = found["reason"] == ""
-    assert (found.loc[told, "p_adjusted"] >= found.loc[told, "p_value"]).all()
 
 
 def test_equal_shares_have_the_interval_of_equal_shares_however_they_were_added_up():

@@ -6,8 +6,7 @@ import pytest
 import yaml
 
 from analysis.methods.decoding import fit, generate, places
-from analysis.methods.decoding.figures import NOT_USED, draw_positions, draw_steps
-from analysis.methods.decoding.reader import reference
+from analysis.methods.decoding.figures import NOT_USED, draw_scores
 from analysis.methods.decoding.scores import Choice
 from analysis.study import contrasts
 from probes.config.schema import Config
@@ -75,57 +74,61 @@ def test_roles_are_the_contrast_and_its_controls():
         places.roles(config(contrasts=[], indicators={"neutral": "person", "other": "human"}))
 
 
+def cells(table, values="value"):
+    return table.pivot(index=["site", "group", "step"], columns="score", values=values)
+
+
 def test_what_is_written_is_read_there_and_nowhere_else(table):
-    cells = table.set_index(["site", "group", "step"])
+    value, low, high = (cells(table, name) for name in ("value", "low", "high"))
     for step in (1, 2):
-        mid = cells.loc[("unet.mid", "", step)]
-        assert mid["auc_low"] > 0.9 and mid["synonyms_low"] > 0.9 and mid["outcome"] > 0.9
-        assert mid["selectivity_low"] > 0 and mid["bits"] < 0.6
+        mid = ("unet.mid", "", step)
+        assert (
+            low.loc[mid, "auc"] > 0.9 and low.loc[mid, "synonyms"] > 0.9 and value.loc[mid, "outcome"] > 0.9
+        )
+        assert low.loc[mid, "selectivity"] > 0 and value.loc[mid, "bits"] < 0.6
     for place in (("unet.mid", "", 0), ("unet.conv_in", "", 2)):
-        assert cells.loc[place, "auc_low"] <= 0.5 <= cells.loc[place, "auc_high"]
-    assert cells.loc[("text.final", "word", -1), "auc"] == 1
-    assert cells.loc[("text.final", "before", -1), "auc"] == 0.5  # ties: the same for all words of a prompt
-    key = table[table["site"] == "unet.mid.attn.0.cross.key"].drop(columns=["step", "timestep"])
+        assert low.loc[place, "auc"] <= 0.5 <= high.loc[place, "auc"]
+    assert value.loc[("text.final", "word", -1), "auc"] == 1
+    assert value.loc[("text.final", "before", -1), "auc"] == 0.5  # ties: the same for all words of a prompt
+    key = value.loc["unet.mid.attn.0.cross.key"]
     assert len(key) == 3 and len(key.drop_duplicates()) == 1
 
 
 def test_steps_and_ranks(table):
-    begun = fit.steps(table).set_index("site")
-    assert begun.loc["unet.mid", ["decoding_step", "timestep"]].tolist() == [1, 500]
-    assert np.isnan(begun.loc["unet.conv_in", "decoding_step"]) and begun.loc["unet.conv_in", "reason"]
-    assert "text.final" not in begun.index
-    ranked = fit.separability(table)
+    ranked = fit.sites(table)
+    by_site = ranked.set_index("site")
+    assert by_site.loc["unet.mid", ["decoding_step", "timestep"]].tolist() == [1, 500]
+    assert np.isnan(by_site.loc["unet.conv_in", "decoding_step"]) and by_site.loc["unet.conv_in", "reason"]
+    assert (by_site.loc["text.final", "reason"] == "").all()  # read once
     assert set(ranked["site"][:3]) == {"unet.mid", "text.final", "unet.mid.attn.0.cross.key"}
     assert ranked["score"].is_monotonic_decreasing and len(ranked) == 5
-    best = table.loc[table[table["site"] == "unet.mid"]["auc"].idxmax()]
-    mid = ranked.set_index("site").loc["unet.mid"]
-    for end in ("", "_low", "_high"):
-        assert mid[f"score{end}"] == best[f"auc{end}"] - 0.5
+    mid = table[(table["site"] == "unet.mid") & (table["score"] == "auc")]
+    best = mid.loc[mid["value"].idxmax(), ["value", "low", "high"]] - 0.5
+    assert by_site.loc["unet.mid", ["score", "low", "high"]].tolist() == best.tolist()
 
 
 def test_a_place_without_rows_says_so(made_up):
     found, outcome = made_up
     values = {("unet.mid", ""): np.full_like(found.values[("unet.mid", "")], np.nan)}
-    row = fit.decoding(
-        places.Activations(found.samples, values, found.timesteps), places.roles(config()), outcome
-    )
-    assert row["auc"].isna().all() and (row["reason"] == fit.FEW).all() and (row["n_prompts"] == 0).all()
+    activations = places.Activations(found.samples, values, found.timesteps)
+    rows = fit.decoding(activations, places.roles(config()), outcome)
+    assert rows["value"].isna().all() and (rows["reason"] == fit.FEW).all() and (rows["n_prompts"] == 0).all()
 
 
 def test_figures_show_what_the_tables_hold(table):
-    reader = pd.DataFrame({"step": [-1, 0, 1, 2], "auc": [0.9, 0.5, 0.6, 0.8]})
-    reader = reader.assign(auc_low=reader["auc"] - 0.1, auc_high=reader["auc"] + 0.1)
-    drawn = draw_steps(table, fit.steps(table), reader, "man", "woman")
+    reader = table[(table["site"] == "unet.mid") & (table["score"] == "auc")].assign(site=fit.READER)
+    both, ranked = pd.concat([table, reader], ignore_index=True), fit.sites(table)
+    drawn = draw_scores(both, ranked, "woman or man", "step")
     assert NOT_USED in drawn.caption and "noised renderings" in drawn.caption
-    lines, heat = drawn.figure.axes[0], drawn.figure.axes[1]
-    assert [list(line.get_ydata()) for line in lines.get_lines()][-1] == [0.5, 0.6, 0.8]
-    shown = heat.collections[0].get_array()
-    rows = table[(table["group"] == "") & (table["site"] == "unet.mid")]
-    assert np.allclose(np.asarray(shown).reshape(-1, 3)[1], rows["auc"])
-    text = draw_positions(table, "man", "woman")
+    heat = drawn.figure.axes[0]
+    shown = np.asarray(heat.collections[0].get_array()).reshape(-1, 3)
+    names = [label.get_text() for label in heat.get_yticklabels()]
+    np.testing.assert_allclose(shown[1], reader["value"])
+    np.testing.assert_allclose(shown[names.index("anybody")], reader["value"])
+    text = draw_scores(table, ranked, "woman or man", "group")
     assert [label.get_text() for label in text.figure.axes[0].get_xticklabels()] == ["before", "word"]
-    assert draw_steps(table[table["step"] < 0], fit.steps(table), None, "man", "woman") is None
-    assert draw_positions(table[table["group"] == ""], "man", "woman") is None
+    assert draw_scores(table[table["step"] < 0], ranked, "", "step") is None
+    assert draw_scores(table[table["group"] == ""], ranked, "", "group") is None
 
 
 def test_what_is_drawn():
@@ -170,12 +173,9 @@ def test_the_command_writes_tables_and_figures_and_goes_on(drawn, capsys):
     out = drawn / "out"
     table = pd.read_csv(out / "decoding.csv", keep_default_na=False)
     assert set(table["site"]) == {"text.final", "unet.mid"}
-    assert set(table["version"]) == {"decoding/2"} and set(table["n_prompts"]) == {4}
-    for name in ("decoding_steps.csv", "decoding_sites.csv", "decoding-steps.png", "decoding-positions.pdf"):
+    assert set(table["version"]) == {"decoding/3"} and set(table["n_prompts"]) == {4}
+    for name in ("decoding_sites.csv", "decoding-steps.png", "decoding-positions.pdf"):
         assert (out / name).stat().st_size
-    assert not (
-        out / "decoding_reader.csv"
-    ).exists()  # nobody knows what a model of random weights should draw
     before = {file: file.stat().st_mtime_ns for file in (out / "run").rglob("*.parquet")}
     first = (out / "decoding.csv").read_bytes()
     (out / "decoding.csv").unlink()
@@ -222,7 +222,8 @@ def test_the_reference_reader_reads_what_noise_leaves():
         "a person in the park",
         "a person in the snow",
     ]
-    table = reference(pipe, prompts, [999.0, 700.0], Choice(resamples=100)).set_index("step")
-    assert table.loc[0, "auc_low"] < 0.5 < table.loc[0, "auc_high"]
-    assert table.loc[-1, "auc_low"] > 0.8 and table.loc[-1, "auc"] > table.loc[1, "auc"] > 0.7
+    table = fit.reader(pipe, prompts, [999.0, 700.0], Choice(resamples=100))
+    table = table[table["score"] == "auc"].set_index("step")
+    assert table.loc[0, "low"] < 0.5 < table.loc[0, "high"]
+    assert table.loc[-1, "low"] > 0.8 and table.loc[-1, "value"] > table.loc[1, "value"] > 0.7
     assert list(table["n"]) == [7 * 2 * 15] * 3

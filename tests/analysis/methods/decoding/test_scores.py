@@ -44,15 +44,15 @@ def test_held_out_scores_are_scikit_learns():
     odds = cross_val_predict(
         scikit_learn(), rows.x, rows.label, cv=PredefinedSplit(fold), method="decision_function"
     )
-    result = decode(rows, choice=FAST)
-    assert result.accuracy.value == pytest.approx(accuracy_score(rows.label, odds > 0), abs=1e-12)
+    result = decode(rows, {}, FAST)
+    assert result["accuracy"].value == pytest.approx(accuracy_score(rows.label, odds > 0), abs=1e-12)
     each = [
         (roc_auc_score(rows.label[fold == one], odds[fold == one]), (fold == one).sum() ** 2)
         for one in range(5)
     ]
     by_hand = np.average([auc for auc, _ in each], weights=[pairs for _, pairs in each])
-    assert result.auc.value == pytest.approx(by_hand, abs=1e-3)
-    assert 0.5 < result.auc.low < by_hand < result.auc.high <= 1
+    assert result["auc"].value == pytest.approx(by_hand, abs=1e-3)
+    assert 0.5 < result["auc"].low < by_hand < result["auc"].high <= 1
 
 
 def test_transfer_is_of_the_probe_and_of_prompts_that_it_was_not_fitted_to():
@@ -62,17 +62,19 @@ def test_transfer_is_of_the_probe_and_of_prompts_that_it_was_not_fitted_to():
     outcome = PlaceRows(neutral.x, neutral.prompt, neutral.seed, (neutral.x[:, 0] > 0).astype(float))
     unknown = PlaceRows(outcome.x, outcome.prompt, outcome.seed, np.full(len(outcome.label), np.nan))
     result = decode(rows, {"turned": turned, "outcome": outcome, "unknown": unknown}, FAST)
-    assert result.transfers["turned"].value < 0.1
-    assert result.transfers["outcome"].value > 0.8
-    assert np.isnan(result.transfers["unknown"].value) and result.transfers["unknown"].reason
+    assert result["turned"].value < 0.1
+    assert result["outcome"].value > 0.8
+    assert np.isnan(result["unknown"].value) and result["unknown"].reason
     leak = PlaceRows(rows.x, rows.prompt, rows.seed, rows.label)  # the very rows are scored as held-out ones
     again = decode(rows, {"leak": leak}, FAST)
-    assert again.transfers["leak"].value == again.auc.value
+    assert again["leak"].value == again["auc"].value
 
 
 def test_with_one_seed_the_control_holds_prompts_out():
-    result = decode(world(4.0, seeds=1), choice=FAST)
-    assert result.control_split == "prompts" and abs(result.control_accuracy - 0.5) < 0.25
+    result = decode(world(4.0, seeds=1), {}, FAST)
+    assert result["selectivity"].reason == scores.ONE_SEED
+    assert abs(result["accuracy"].value - result["selectivity"].value - 0.5) < 0.25
+    assert decode(world(4.0), {}, FAST)["selectivity"].reason == ""
 
 
 def test_description_length_by_hand():
@@ -102,9 +104,3 @@ def test_decoding_step():
     assert decoding_step([0.95, 0.5, 1.0], [0.3, 0.4, 0.9]) == 2  # the first is not surely above chance
     assert decoding_step([0.55, 0.8, 0.85], [0.51, 0.7, 0.8]) == 1  # the first is short of 90 %
     assert decoding_step([0.5, 0.55], [0.4, 0.45]) is None is decoding_step([], [])
-
-
-def test_labels_of_one_kind_are_refused():
-    rows = world(1.0)
-    with pytest.raises(ValueError, match="expected labels 0 and 1 of at least 2 prompts"):
-        decode(PlaceRows(rows.x, rows.prompt, rows.seed, np.ones(len(rows.label))))

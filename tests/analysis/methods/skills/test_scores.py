@@ -13,7 +13,7 @@ from analysis.methods.skills.scores import (
     INVERSE,
     RELATIONS,
     chances,
-    dealt,
+    judge,
     right,
     seen,
 )
@@ -125,7 +125,7 @@ def test_shuffled_is_the_mean_over_all_permutations():
             answers = (right(asked[place], found)["accuracy"][image] for place, image in zip(places, order))
             sums[skill] += Fraction(sum(map(int, answers)), len(order) * factorial(len(order)))
     expected = {skill: float(total) for skill, total in sums.items()}
-    each = dealt(asked, found)["accuracy"]
+    each = judge(asked, found)[1]["accuracy"]
     assert (each[:4].mean(), each[4:].mean()) == pytest.approx(tuple(expected.values()), abs=1e-12)
 
 

@@ -27,7 +27,7 @@ def test_renderings_are_right_and_what_is_none_is_counted(run):
     measure(run)
     assert set(run.tables()) == {"skills_images", "skills_accuracy"}
     images, accuracy = run.table("skills_images"), run.table("skills_accuracy")
-    assert list(images.columns) == list(TABLES["skills_images"].columns)
+    assert list(images.columns) == list(TABLES["skills_images"].names)
     assert len(images) == 2 * PROMPTS
     judged = images[images["reason"] == ""]
     assert set(images.loc[images["reason"] != "", "triplet"]) == {BROKEN}
@@ -46,7 +46,7 @@ def test_renderings_are_right_and_what_is_none_is_counted(run):
     page = report(configure(Run.open(run.path), report={"figures": False})).read_text(encoding="utf-8")
     assert "Visual skills of" in page and page.count("<img ") == 6
     assert "Not judged:" in page and "so many of the object" in page
-    assert r"\label{tab:skills}" in (run.path / "tables" / "skills_table02.tex").read_text()
+    assert r"\label{tab:skills_table02}" in (run.path / "tables" / "skills_table02.tex").read_text()
 
 
 def table(right, prompts, **more):

@@ -2,18 +2,21 @@
 
 import dataclasses
 import math
+from types import SimpleNamespace
 
 import pytest
 
-from analysis.methods.stopping.columns import looks_table
 from analysis.methods.stopping.expected import expected_prompts
 from analysis.methods.stopping.gaps import SequentialGap
 from analysis.methods.stopping.looks import prompts_at_looks
+from analysis.methods.stopping.method import METHOD, looks_table
 from analysis.methods.stopping.question import StopQuestion
-from analysis.methods.stopping.wording import answer_text, question_text
 from analysis.metrics.registry import definition
+from analysis.report.section import sentences
+from analysis.tables.spec import Measured
 from probes.config.schema import Config
 from probes.errors import UserError
+from probes.runs.record import REGISTERED
 
 PROMPTS = [f"a {{person}} number {number}" for number in range(40)]
 
@@ -77,21 +80,26 @@ def test_it_is_asked_after_whole_prompts(seeds, part, every, expected):
 
 
 def test_the_table_and_the_words_say_the_same():
-    question = StopQuestion.of(config(question="direction"))
+    asked = config(question="direction")
+    question = StopQuestion.of(asked)
     table = looks_table(question, [look(-math.inf, math.inf, 16), look(0.01, 0.21)])
     assert table["answer"].tolist() == ["", "masculine"]
     assert table["reason"].tolist() == ["too few prompts to rule anything out", ""]
     assert table["low"].isna().tolist() == [True, False]
     assert table["p_anytime"].tolist() == [0.5, 0.5]
-    metric = definition("cosine")
-    assert answer_text(question, table, "neutral", metric) == (
+
+    def answer(rows):
+        run = SimpleNamespace(config=asked, meta={REGISTERED: question.record(), "images": 72})
+        (said,) = sentences(Measured(METHOD, {"model": run}, {"stopping": rows}), METHOD.tables[0])
+        return said
+
+    assert answer(table) == (
         "Answered after 24 prompts of at most 40: final latents generated from neutral prompts are nearer to those of"
         " masculine than of feminine prompts (of these words alone). The gap is +0.110 [0.010, 0.210]."
     )
-    still_open = answer_text(question, table.iloc[:1], "neutral", metric)
-    assert still_open.startswith("Not answered by 16 prompts of at most 40: the gap is")
+    assert answer(table.iloc[:1]).startswith("Not answered by 16 prompts of at most 40: the gap is")
     interval = dataclasses.replace(question, question="interval", within=0.05)
-    assert question_text(interval, "neutral", metric).endswith("to within ±0.050?")
+    assert interval.text("neutral").endswith("to within ±0.050?")
 
 
 def test_a_small_gap_takes_more_prompts():

@@ -21,33 +21,33 @@ def decided(run):
     return total.to_numpy(), np.array([deciding_step(Truth(), triplet) for triplet in wide.index])
 
 
-def of(run, name, outcome="verdict", donor=BOTH):
+def of(run, name, estimand, outcome="verdict", donor=BOTH):
     table = run.table(name)
-    return table[(table["outcome"] == outcome) & (table["donor"] == donor)].reset_index(drop=True)
+    chosen = (table["outcome"] == outcome) & (table["donor"] == donor) & (table["estimand"] == estimand)
+    return table[chosen].reset_index(drop=True)
 
 
 def test_only_the_deciding_place_has_a_share(run):
-    shares = of(run, "trace_shares").set_index(["kind", "site"])
-    for site in CROSS:
-        row = shares.loc["site", site]
-        expected = 1.0 if site == CROSS[1] else 0.0
-        assert (row["sufficiency"], row["necessity"], row["floor"]) == (expected, expected, 0.0)
-        assert row["direct_effect"] == 1 - expected
-        assert (row["p_adjusted"] < 0.05) == (expected == 1.0)
-        assert row["n_prompts"] == PROMPTS
-    complete = shares.loc["complete"].iloc[0]
-    assert complete["sufficiency"] == 1 and complete["reason"] == "the same share in every prompt"
-    assert set(of(run, "trace_shares")["floor_donor"]) == {"individual"}
+    for estimand in ("sufficiency", "necessity", "floor", "beyond"):
+        shares = of(run, "trace_shares", estimand).set_index(["kind", "site"])
+        for site in CROSS:
+            row = shares.loc["site", site]
+            expected = float(site == CROSS[1] and estimand != "floor")
+            assert row["share"] == expected and row["n_prompts"] == PROMPTS
+            assert (row["p_adjusted"] < 0.05) == (expected == 1.0)
+    complete = of(run, "trace_shares", "sufficiency").query("kind == 'complete'").iloc[0]
+    assert complete["share"] == 1 and complete["reason"] == "the same share in every prompt"
+    assert set(of(run, "trace_shares", "floor")["control"]) == {"individual"}
 
 
 def test_windows_and_heads_are_shares_by_hand(run, decided):
     total, step = decided
-    windows = of(run, "trace_windows").set_index("site").loc[CROSS[1]]
+    windows = of(run, "trace_windows", "sufficiency").set_index("site").loc[CROSS[1]]
     for _, row in windows.iterrows():
         inside = (row["first_step"] <= step) & (step < row["stop_step"])
-        assert row["sufficiency"] == pytest.approx(total[inside].sum() / total.sum(), abs=1e-12)
-    assert windows["sufficiency"].sum() == pytest.approx(1)
-    assert of(run, "trace_heads")["sufficiency"].tolist() == [0, 1]
+        assert row["share"] == pytest.approx(total[inside].sum() / total.sum(), abs=1e-12)
+    assert windows["share"].sum() == pytest.approx(1)
+    assert of(run, "trace_heads", "sufficiency")["share"].tolist() == [0, 1]
 
 
 def test_all_cuts_come_out(run):
@@ -70,8 +70,7 @@ def test_the_tables_are_those_of_the_registry(run):
         assert run.table(name)["version"].str.contains("/").all()
 
 
-@pytest.mark.parametrize("control", [(), ("human",)])
-@pytest.mark.parametrize("shift", [0.0, 5.0])
+@pytest.mark.parametrize(("control", "shift"), [((), 5.0), (("human",), 5.0), (("human",), 0.0)])
 def test_beside_a_significant_p_no_interval_holds_0(control, shift):
     """Effects that follow those of a synonym, so that their margin is told from 0 where they themselves are not."""
     rng, places = np.random.default_rng(1), [("site", str(n), *[None] * 6) for n in range(40)]
@@ -90,15 +89,11 @@ def test_beside_a_significant_p_no_interval_holds_0(control, shift):
         patched |= {(place, "neutral", name): own for name in control}
     traced = [Effects("verdict", "1", "neutral", "masculine", "feminine", plain, patched, control)]
     table = share_table(traced, ["site"], {"level": 0.95, "resamples": 200, "seed": 0})
-    for p, names in (
-        ("p_adjusted", ("sufficiency_joint", "effect", "beyond")),
-        ("p_necessity_adjusted", ("necessity_joint", "necessity_effect")),
-    ):
-        told = table[table[p] < 0.05]
-        assert len(told)
-        for name in names:
-            assert not ((told[f"{name}_low"] <= 0) & (told[f"{name}_high"] >= 0)).any(), name
-    other = table[
-        (table["p_adjusted"] >= 0.05) & table["beyond_low"].notna()
+    told = table["p_adjusted"] < 0.05
+    assert set(table["estimand"][told]) >= {"beyond" if control else "sufficiency", "necessity"}
+    for low, high in (("low", "high"), ("effect_low", "effect_high")):
+        assert not (told & (table[low] <= 0) & (table[high] >= 0)).any()
+    others = table[
+        ~told & (table["estimand"] == "beyond") & table["low"].notna()
     ]  # and beside another one it does
-    assert (other["beyond_low"] <= 0).all() and (other["beyond_high"] >= 0).all()
+    assert (others["low"] <= 0).all() and (others["high"] >= 0).all()

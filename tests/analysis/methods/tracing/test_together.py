@@ -1,17 +1,17 @@
 """Two wired places that oppose each other, are redundant, or need each other: tables and what the section says."""
 
+from types import SimpleNamespace
+
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
 from analysis.methods.tracing.effects import Effects
-from analysis.methods.tracing.section import section
-from analysis.methods.tracing.sentences import why_outside
+from analysis.methods.tracing.findings import interplay, spanned
+from analysis.methods.tracing.method import METHOD
 from analysis.methods.tracing.shares import share_table, total_table
-from analysis.methods.tracing.spans import span
-from analysis.methods.tracing.stored import TraceSection
-from analysis.methods.tracing.together import NOT_ALL, interplay, together_table
+from analysis.report.section import sentences
+from analysis.tables.spec import Measured
 from probes.config.schema import Config
 
 SITES = ("unet.down.0.attn.0.cross", "unet.mid.attn.0.cross", "unet.up.1.attn.0.cross")
@@ -60,28 +60,35 @@ def effects(world, n=24, spread=1.5, seed=0):
 
 
 def tables(traced):
-    return {
-        "trace_total": total_table([traced], SAMPLING),
-        "trace_shares": share_table([traced], ("site", "complete"), SAMPLING),
-        "trace_together": together_table([traced], SAMPLING),
-    }
+    shares = share_table([traced], ("site", "complete"), SAMPLING)
+    return {"trace_total": total_table([traced], SAMPLING), "trace_shares": shares}
 
 
 def said(made):
-    return section(TraceSection(made, 1), CONFIG)["sentences"]
+    tables = {name: table.assign(model="toyworld") for name, table in made.items()}
+    shown = Measured(METHOD, {"toyworld": SimpleNamespace(config=CONFIG)}, tables)
+    return [line for spec in METHOD.tables for line in sentences(shown, spec)]
 
 
-def both(made, name):
-    table = made[name]
-    return table[table["donor"] == "masculine-feminine"].reset_index(drop=True)
+def both(made, kind, estimand):
+    table = made["trace_shares"]
+    chosen = (
+        (table["donor"] == "masculine-feminine") & (table["kind"] == kind) & (table["estimand"] == estimand)
+    )
+    return table[chosen].reset_index(drop=True)
+
+
+def interactions(made):
+    rows = {name: both(made, "interaction", name) for name in ("sufficiency", "necessity")}
+    return {name: row.iloc[0].to_dict() for name, row in rows.items() if len(row)}
 
 
 def test_opposing_places_are_ranked_by_their_effects_and_said_to_oppose():
     traced = effects("opposing", seed=2)
     made = tables(traced)
-    assert not made["trace_total"]["told_from_0"][0]
-    sites = both(made, "trace_shares").query("kind == 'site'")
-    assert sites["sufficiency"].isna().all() and sites["beyond"].isna().all()
+    assert made["trace_total"]["p_value"][0] > 0.05
+    sites = both(made, "site", "sufficiency")
+    assert sites["share"].isna().all()
     # the mean effect by hand, and an interval of all places no shorter than Student's of one
     moved = traced.sufficiency(place("site", SITES[0]), "masculine-feminine")
     assert sites["effect"].iloc[0] == pytest.approx(moved.mean())
@@ -89,7 +96,7 @@ def test_opposing_places_are_ranked_by_their_effects_and_said_to_oppose():
     assert sites["effect_low"].iloc[0] < student[0] and student[1] < sites["effect_high"].iloc[0]
     assert (sites["p_adjusted"] < 0.05).tolist() == [True, True, False]
     texts = said(made)
-    assert texts[0].endswith("so there are no shares of it to state.")
+    assert texts[0].endswith("there are no shares of it.")
     mid = f"mid · attn 0 · cross −{abs(sites['effect'].iloc[1]):.2f} ["
     assert texts[1].startswith(f"By what each place alone moves the verdict, the first 3 of 3 are {mid}")
     assert texts[2].startswith("Places oppose each other: down 0 · attn 0 · cross moves the verdict by +21.")
@@ -99,40 +106,28 @@ def test_opposing_places_are_ranked_by_their_effects_and_said_to_oppose():
 @pytest.mark.parametrize(
     ("world", "words"),
     [
-        ("redundant", "places are redundant, one can stand for another"),
-        ("dependent", "places need one another, so that one alone shows too little"),
+        ("redundant", "Places are redundant: one can stand for another"),
+        ("dependent", "Places need one another"),
         ("apart", ""),
     ],
 )
 def test_places_that_depend_on_one_another_are_said_to(world, words):
     made = tables(effects(world))
-    sites = both(made, "trace_shares").query("kind == 'site'")
-    (every,) = both(made, "trace_together").to_dict("records")
-    for estimand in ("sufficiency", "necessity"):  # the whole is 1, and the sums by hand
-        assert every[f"{estimand}_sum"] == pytest.approx(sites[estimand].sum())
-        assert every[f"{estimand}_interaction"] == pytest.approx(1 - every[f"{estimand}_sum"], abs=0.05)
-    assert interplay(every, 0.05) == (world if words else "")
+    rows = interactions(made)
+    for estimand, row in rows.items():  # all at once is 1, and the sums by hand
+        total = both(made, "site", estimand)["share"].sum()
+        assert row["share"] == pytest.approx(1 - total, abs=0.05)
+    assert interplay(rows, 0.05) == (world if words else "")
     assert words in str(said(made)) and ("Patched all at once" in str(said(made))) == bool(words)
 
 
-def test_what_is_not_told_of_all_at_once_is_not_said_and_sums_need_all_places():
+def test_places_that_were_not_all_patched_have_no_interaction():
     traced = effects("redundant")
     partly = {key: value for key, value in traced.patched.items() if key[0] != place("site", SITES[2])}
-    table = together_table([Effects(**{**traced.__dict__, "patched": partly})], SAMPLING)
-    row = table.iloc[0]
-    assert row["n_places"] == 2 and row["sufficiency_reason"] == NOT_ALL
-    assert np.isnan(row["sufficiency_interaction"]) and np.isfinite(row["sufficiency_sum"])
-    assert interplay(row, 0.05) == ""
-    one = {key: value for key, value in traced.patched.items() if key[0] == place("site", SITES[0])}
-    assert together_table([Effects(**{**traced.__dict__, "patched": one})], SAMPLING).empty
+    made = tables(Effects(**{**traced.__dict__, "patched": partly}))
+    assert not interactions(made) and interplay({}, 0.05) == "" and len(said(made)) == 2
 
 
-def test_a_share_outside_of_0_to_1_has_a_word_why():
-    def words(share, low, high):
-        row = {"sufficiency": share, "sufficiency_joint_low": low, "sufficiency_joint_high": high}
-        return why_outside(pd.Series(row), "sufficiency")
-
-    assert words(0.5, 0.2, 0.8) == "" and words(1.14, 0.9, 1.4) == " (not told from 1)"
-    assert "elsewhere some of it is taken back" in words(1.4, 1.1, 1.6)
-    assert words(-0.1, -0.3, 0.1) == " (not told from 0)" and words(-0.3, -0.5, -0.1) == " (against the word)"
-    assert span(-np.inf, 0.5) == "(−∞, 0.50]"
+def test_an_interval_without_an_end_is_written_so():
+    assert spanned({"share": 0.2, "low": -np.inf, "high": 0.5}, "share") == "0.20 (−∞, 0.50]"
+    assert spanned({"share": 0.2, "low": np.nan, "high": np.nan}, "share") == "0.20"

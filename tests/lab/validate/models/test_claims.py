@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.methods.dalleval.section import Professions
 from analysis.report.objects import read_objects, section
 from analysis.study import indicators
 from analysis.tables.objects.claims import HOLDS
@@ -217,11 +216,10 @@ def test_scores_and_vectors_of_attributes_are_held_against_what_was_planted():
 
 def work_tables() -> dict[str, pd.DataFrame]:
     of = {"source": "toyworld-checker", "indicator": "neutral", "reason": ""}
-    mad = {**of, "p_value": 0.01, "p_page": 0.02, "excess": 0.1, "professions": 2}
-    between = {**of, "p_adjusted": 0.01, "p_page": 0.02, "different": 1}
-    words = {"source": "toyworld-checker", "kind": "contrast", "profession": "(all)", "p_page": 0.01}
+    mad = {**of, "p_adjusted": 0.02, "professions": 2}
+    between = {**of, "p_value": 0.01, "p_adjusted": 0.02, "different": 1}
+    words = {"source": "toyworld-checker", "kind": "contrast", "profession": "(all)", "p_adjusted": 0.01}
     words |= {"first": "feminine", "second": "masculine"}
-    absolute = {"profession": "(all)", "kind": "contrast", "of": "prompts", "different": 2}
     return {
         "dalleval_professions": pd.DataFrame(
             [
@@ -246,7 +244,6 @@ def work_tables() -> dict[str, pd.DataFrame]:
                 for name, value in (("gender", 1.9), ("tone", 0.5), ("tie", -0.5), ("skirt", -0.4))
             ]
         ),
-        "dalleval_absolute": pd.DataFrame([{**absolute, "first": "feminine", "second": "masculine"}]),
     }
 
 
@@ -256,12 +253,12 @@ def test_claims_on_professions_are_held_against_the_planted_leans_and_skins():
         for indicator, word in (("neutral", "person"), ("feminine", "woman"), ("masculine", "man"))
         for name in ("clerk", "waiter", "chef")
     ]
-    work = Professions(work_tables())
+    work = work_tables()
     found = list(of_professions(work, "neutral", truth("toyworld-work", *prompts)))
     assert Counter(claim.kind for claim in found) == {
         reported.GENDERS: 3,  # half and half, and the two filled dots
         reported.BETWEEN: 5,  # gender and tone, of each one profession and all; a tie
-        reported.WORDS: 4 + 2,  # differences, and prompts whose attributes differ
+        reported.WORDS: 4,
     }
     wrong = [(claim.kind, claim.about) for claim in found if claim.false]
     assert wrong == [(reported.GENDERS, "waiter"), (reported.WORDS, "tone"), (reported.WORDS, "skirt")]
@@ -272,6 +269,6 @@ def test_claims_on_professions_are_held_against_the_planted_leans_and_skins():
 def test_what_is_not_told_over_the_whole_page_is_no_claim():
     tables = work_tables()
     for name in ("dalleval_mad", "dalleval_between", "dalleval_words"):
-        tables[name] = tables[name].assign(p_page=0.06)
-    found = list(of_professions(Professions(tables), "neutral", truth("toyworld-work-null", *WORDS)))
+        tables[name] = tables[name].assign(p_adjusted=0.06)
+    found = list(of_professions(tables, "neutral", truth("toyworld-work-null", *WORDS)))
     assert found == []

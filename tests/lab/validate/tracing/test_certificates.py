@@ -10,8 +10,8 @@ from lab.validate.tracing.certificates import (
     SEEDS,
     STEPS,
     certificate,
+    seeded_triplets,
     subsets,
-    triplet_draws,
     variants_of,
 )
 from lab.validate.tracing.methods import WORDS
@@ -83,7 +83,7 @@ def test_a_stored_certificate_is_drawn_again_by_hand(name):
     pipe = loading.load(loading.resolve(name), device="cpu").pipe
     pipe.set_progress_bar_config(disable=True)
     structure, stored = known_places("structures")[name], known_places("structures")[name].certificate()
-    found = by_hand(pipe, structure, triplet_draws(pipe, PROMPTS, SEEDS))
+    found = by_hand(pipe, structure, seeded_triplets(pipe, PROMPTS, SEEDS))
     assert found["total"] == pytest.approx(stored["total"]["mean"], abs=0.05)
     for estimand in ("sufficiency", "necessity"):
         assert set(found[estimand]) == set(stored[estimand])

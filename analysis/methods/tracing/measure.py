@@ -1,55 +1,60 @@
-"""The measure stage of a trace: outcomes of its images, and the tables of what its patches do to them.
-
-A run without ``traced/`` has none of them.
-"""
+"""A trace as its tables are made of it: outcomes of its images, and the effects of its patches on them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 from PIL import Image
 
-from analysis.methods.tracing.cuts import cut_table
-from analysis.methods.tracing.effects import effects, variant_table
+from analysis.methods.tracing.effects import Effects, effects, variant_table
 from analysis.methods.tracing.logits import NETWORKS, logit_settings, require_networks
 from analysis.methods.tracing.outcomes import TracedImages, chosen_outcomes, outcomes
-from analysis.methods.tracing.registry import TRACE
-from analysis.methods.tracing.shares import share_table, total_table
-from analysis.methods.tracing.together import together_table
+from analysis.methods.tracing.shares import share_table
 from analysis.study import contrasts
-from analysis.tables.method import MeasuredMethod
-from analysis.tables.registry import write
 from analysis.tables.sharing import Sharing
 from analysis.tables.similarities.similarities import by_unit
 from probes.runs.images import read_image
 from probes.runs.parts import read_part
 from probes.runs.run import Run
-from probes.stages.trace.variants import CUTS
 
-KINDS = {  # of patches whose shares stand in one table
-    "trace_shares": ("site", "complete", "position"),
-    "trace_windows": ("window",),
-    "trace_heads": ("head",),
-}
 _ABOUT = (
     *("triplet", "seed", "variant", "kind", "recipient", "donor", "floor", "sites", "part", "source"),
     *("positions", "heads", "first_step", "stop_step", "fault"),
 )
 
 
-def measure_trace(run: Run, sharing: Sharing) -> None:
-    """Write the tables of a run's trace; nothing where the run holds no traced images."""
+@dataclass(frozen=True)
+class TraceInputs:
+    """A trace as its tables are made of it."""
+
+    outcomes: pd.DataFrame
+    variants: pd.DataFrame
+    effects: Sequence[Effects]  # one an outcome
+    sampling: dict[str, Any]  # options of the intervals
+
+    def shares(self, *kinds: str) -> pd.DataFrame | None:
+        """The shares of patches of some kinds; None where none of them was generated."""
+        table = share_table(self.effects, kinds, self.sampling)
+        return table if len(table) else None
+
+
+def read_trace(run: Run, sharing: Sharing, checked: object = None) -> TraceInputs | None:
+    """Return the trace of a run; None of a run without traced images."""
     if not run.parts("traced"):
-        return
-    names = outcomes_of(run)
-    calls = [(part_outcomes, number, names) for number in range(len(run.parts("traced")))]
-    found = pd.concat(sharing.results(calls), ignore_index=True)
-    write(run, "trace_outcomes", found)
-    made = trace_tables(run, found)
-    for name, table in made.items():
-        if len(table):
-            write(run, name, table)
+        return None
+    numbers, names, config = range(len(run.parts("traced"))), outcomes_of(run), run.config
+    calls = [(part_outcomes, number, names) for number in numbers]
+    result = pd.concat(sharing.results(calls), ignore_index=True)
+    about = [name for name in _ABOUT if name != "fault"]
+    parts = [read_part(file, about).to_pandas().drop_duplicates("variant") for file in run.parts("traced")]
+    variants = variant_table(pd.concat(parts, ignore_index=True))  # of some triplets one may be missing
+    traced = effects(variants, by_unit(result, config), config.reference, contrasts(config)[0])
+    options = config.measure
+    sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
+    return TraceInputs(result, variants, traced, sampling)
 
 
 def part_outcomes(run: Run, number: int, names: Sequence[str]) -> pd.DataFrame:
@@ -89,27 +94,3 @@ def _decoded(data: bytes | None) -> Image.Image | None:
         return read_image(data)
     except ValueError:
         return None
-
-
-def trace_tables(run: Run, found: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the tables of a run's trace by name, from its outcomes; those without a row are of what was not drawn."""
-    options = run.config.measure
-    sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
-    names = [name for name in _ABOUT if name != "fault"]
-    parts = [read_part(file, names).to_pandas().drop_duplicates("variant") for file in run.parts("traced")]
-    variants = variant_table(pd.concat(parts, ignore_index=True))  # of some triplets one may be missing
-    traced = effects(variants, by_unit(found, run.config), run.config.reference, contrasts(run.config)[0])
-    return {
-        "trace_total": total_table(traced, sampling),
-        **{name: share_table(traced, kinds, sampling) for name, kinds in KINDS.items()},
-        "trace_together": together_table(traced, sampling),
-        "trace_cuts": cut_table(traced, variants, CUTS),
-    }
-
-
-MEASURED = MeasuredMethod(
-    tables=TRACE,
-    needs={"trace": "a run with a trace (`--stage trace`)"},
-    require=require_outcomes,
-    measure=lambda run, sharing, checked: measure_trace(run, sharing),
-)
