@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from analysis.tables.spec import Measured, MethodSpec
     from probes.runs.run import Run
 
+SHOWN = 24  # images on the page
+
 
 def write_report(run: Run, method: MethodSpec) -> Path:
     """Write ``report.html``, the figure and the LaTeX of a measured run; return the page."""
@@ -41,7 +43,7 @@ def _content(shown: Measured, drawn: Mapping[str, Any]) -> dict[str, Any]:
     whole = shown.rows("skills_accuracy", "split == 'all' and task == 'accuracy' and skill != 'average'")
     missing = whole[whole["without_image"] > 0]
     readable = images[~images["sample_id"].isin(list(run.left_out()))].merge(samples[["sample_id", "prompt"]])
-    chosen = readable.groupby("skill").head(-(-config.report.gallery // max(readable["skill"].nunique(), 1)))
+    chosen = readable.groupby("skill").head(-(-SHOWN // max(readable["skill"].nunique(), 1)))
     pictures = run.images(list(chosen["sample_id"]))
     return {
         "section": entry,
@@ -60,6 +62,6 @@ def _content(shown: Measured, drawn: Mapping[str, Any]) -> dict[str, Any]:
             for row, picture in zip(chosen.to_dict("records"), pictures)
         ],
         "titles": shown.words["titles"],
-        "groups": record.groups(config, meta, samples),
+        "groups": record.groups(meta),
         "version": VERSION,
     }
