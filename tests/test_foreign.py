@@ -32,7 +32,7 @@ DRAWN = SETTINGS | {
 # whole tables that hang on the images, their prompts and their seeds alone
 EQUAL = ("nouns", "object_claims", "table06_similarity", "detector_error")
 PIXELS = ("disparity", "gap")
-OF_PIXELS = ("ssim", "diff_pix", "resnet50", "clip", "dino", "split_product")
+OF_PIXELS = ("ssim", "diff_pix", "resnet50", "clip", "dino", "split_product", "cooccurrence")
 GROUPED = ("cooccurrence", "object_tests", "table_tests", "table07_chi_square", "figure04_bias_scores")
 OF_MAPS = {"group", "reason", "coverage", "best_word", "best_word_index", "best_human_coverage", "maps"}
 

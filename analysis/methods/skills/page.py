@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from analysis.tables.spec import Measured, MethodSpec
     from probes.runs.run import Run
 
+SHOWN = 24  # images on the page
+
 
 def write_report(run: Run, method: MethodSpec) -> Path:
     """Write ``report.html`` and the LaTeX of a measured run; return the page."""
@@ -37,7 +39,7 @@ def _content(shown: Measured, images: pd.DataFrame, accuracy: pd.DataFrame) -> d
         "split == 'all' and task == 'accuracy' and skill != 'average' and without_image > 0"
     )
     readable = images[~images["sample_id"].isin(list(run.left_out()))].merge(samples[["sample_id", "prompt"]])
-    chosen = readable.groupby("skill").head(-(-config.report.gallery // max(readable["skill"].nunique(), 1)))
+    chosen = readable.groupby("skill").head(-(-SHOWN // max(readable["skill"].nunique(), 1)))
     pictures = run.images(list(chosen["sample_id"]))
     return {
         "section": entry,
@@ -56,6 +58,6 @@ def _content(shown: Measured, images: pd.DataFrame, accuracy: pd.DataFrame) -> d
             for row, picture in zip(chosen.to_dict("records"), pictures)
         ],
         "titles": shown.words["titles"],
-        "groups": record.groups(config, meta, samples),
+        "groups": record.groups(meta),
         "version": VERSION,
     }

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -25,8 +27,8 @@ from analysis.studies.labels.form import (
 from analysis.studies.labels.kind import TICKED, LabelKind
 from analysis.studies.labels.objects import OBJECTS
 from analysis.studies.labels.questions import QUESTIONS
-from analysis.tables.method import parts_of_methods
 from analysis.tables.registry import write
+from analysis.tables.spec import ROWS
 from probes.config.observation import TONE
 from probes.errors import UserError, nearest
 from probes.runs.parts import write_bytes
@@ -97,7 +99,8 @@ def render_sheet(
 
 def choose_kind(run: Run, name: str | None = None) -> LabelKind:
     """The kind of a name, or the usual one of a run; a UserError where the run cannot be asked that."""
-    kinds = [*parts_of_methods("people"), QUESTIONS, OBJECTS]
+    of_methods = [resolve_name(row.people) for row in import_module(ROWS).METHODS if row.people]
+    kinds = [*of_methods, QUESTIONS, OBJECTS]
     if name is None:
         return next(kind for kind in kinds if kind.usual(run.config))
     kind = next((kind for kind in kinds if kind.name == name), None)

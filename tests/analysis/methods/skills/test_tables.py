@@ -44,7 +44,7 @@ def test_renderings_are_right_and_what_is_none_is_counted(run):
     assert set(by_count["level"]) == {"1", "2", "3", "4"} and by_count["n"].sum() == 38
     assert set(whole["detector"]) == {"toyworld-skills-checker/1"}
     page = report(configure(Run.open(run.path), report={"figures": False})).read_text(encoding="utf-8")
-    assert "Visual skills of" in page and page.count("<img ") == 6
+    assert "Visual skills of" in page and page.count("<img ") == 24
     assert "Not judged:" in page and "so many of the object" in page
     assert r"\label{tab:skills_table02}" in (run.path / "tables" / "skills_table02.tex").read_text()
 
