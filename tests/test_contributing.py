@@ -148,7 +148,7 @@ def extended(tmp_path_factory):
     inserted(registry, '    "skin_tone": skin_observer,', '    "features/brightness": brightness,\n')
     inserted(
         copy / "probes/config/measurement.py",
-        "    gallery: int = option(",
+        "    gallery: Annotated[",
         '    author: str | None = option(None, null="nobody", example="Ada")\n    """Who ran it."""\n',
     )
     (copy / "lab/templates").mkdir(parents=True)
