@@ -27,7 +27,6 @@ PROMPTS = [
     "running",
     "running",
 ]
-CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,6 @@ from analysis.stats.mad_floor import mad_floor
 from analysis.stats.permutation import (
     adjusted_together,
     flip_columns,
-    flip_p_values,
     paired_floor,
     sign_flip_test,
     step_down_test,
@@ -123,17 +122,6 @@ def test_exact_flips_are_those_of_scipy(n):
         assert result.p_value[c] == pytest.approx(scipy.pvalue, abs=1e-12)
 
 
-def test_drawn_flips_are_those_of_scipy_within_monte_carlo_error():
-    values = columns(30, 5)
-    result = sign_flip_test(values, permutations=20000, seed=3)
-    for c in range(5):
-        scipy = stats.permutation_test(
-            (values[:, c],), np.mean, permutation_type="samples", n_resamples=20000, rng=1, vectorized=True
-        )
-        error = 5 * np.sqrt(scipy.pvalue * (1 - scipy.pvalue) / 10000) + 1e-4
-        assert result.p_value[c] == pytest.approx(scipy.pvalue, abs=error)
-
-
 def max_t_by_loop(values, flips, extra):
     """Adjusted p-values with Student's t, in exact fractions where it counts: no ties are lost."""
 
@@ -178,24 +166,3 @@ def test_a_family_tested_some_columns_at_a_time_is_adjusted_as_a_whole(rows):
     for name in ("p_value", "p_adjusted"):
         np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))
     assert np.isnan(whole.p_adjusted).nonzero()[0].tolist() == [4]
-
-
-def brute(differences):
-    """All signs by loops."""
-    n = len(differences)
-    signs = 1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
-    return np.mean(np.abs(signs @ differences) >= abs(differences.sum()))
-
-
-def test_sign_flips_are_all_counted():
-    rng = np.random.default_rng(0)
-    differences = rng.integers(-3, 4, (11, 40))
-    expected = [brute(column) for column in differences.T]
-    np.testing.assert_allclose(flip_p_values(differences), expected, atol=1e-12)
-    pure = rng.choice([-1, 1], (40, 20), p=[0.2, 0.8])
-    expected = [stats.binomtest(int((c > 0).sum()), 40).pvalue for c in pure.T]
-    np.testing.assert_allclose(flip_p_values(pure), expected, atol=1e-12)
-    assert flip_p_values(np.zeros((5, 1)))[0] == 1.0 and flip_p_values(np.zeros((3, 0), int)).shape == (0,)
-    large = rng.integers(-9, 12, (400, 3))
-    z = large.sum(axis=0) / np.sqrt((large**2).sum(axis=0))
-    np.testing.assert_allclose(flip_p_values(large), 2 * stats.norm.sf(np.abs(z)), atol=1e-12)
