@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from analysis.metrics.skin_tone import (
+    MONK,
     dalleval2023_angle,
     lab_colours,
     mean_colour,
@@ -15,6 +16,7 @@ from analysis.metrics.skin_tone import (
     typology_angle,
 )
 
+TEN = list(range(1, 11))
 # L*, a*, b* of the ten colours as DALL-Eval's code writes them down
 PRINTED = np.array(
     [
@@ -57,6 +59,15 @@ def test_lab_is_that_of_the_standard_and_of_opencv(colours):
     float32 = (colours / 255).astype(np.float32)[None]
     np.testing.assert_allclose(ours, cv2.cvtColor(float32, cv2.COLOR_RGB2LAB)[0], atol=0.35)
     np.testing.assert_allclose(lab_colours(monk_colours()), PRINTED, atol=0.02)
+
+
+def test_the_card_reads_one_to_ten():
+    tones = [read_skin(np.tile(colour, (7, 1))) for colour in monk_colours()]
+    assert [tone.tone for tone in tones] == TEN
+    assert [tone.tone_ciede2000 for tone in tones] == TEN
+    assert [tone.tone_dalleval2023 for tone in tones] == [5, 5, 5, 5, 5, 5, 6, 6, 6, 7]
+    assert {tone.pixels for tone in tones} == {7} and len(set(MONK)) == 10
+    np.testing.assert_allclose([tone.lab for tone in tones], PRINTED, atol=0.02)
 
 
 def test_the_papers_reading_is_eight_bits_of_swapped_channels(colours):
