@@ -6,11 +6,9 @@ patch draws the donor's image where it holds the deciding place, head and step o
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from PIL import Image
 
 from probes.config.measurement import Trace
 from probes.runs import parts, schemas
@@ -19,6 +17,7 @@ from probes.stages.trace.variants import PatchSites, Variant, plan
 from probes.toyworld.draw import render
 from probes.toyworld.scene import parse, sample_scene
 from probes.toyworld.world import load_world
+from tests.analysis.observe.stored_images import png
 
 CROSS = ("unet.down.1.attn.0.cross", "unet.mid.attn.0.cross", "unet.up.1.attn.0.cross")
 STEPS = 8
@@ -70,7 +69,7 @@ def add_trace(path, truth: Truth | None = None) -> Run:
             rng = np.random.default_rng([truth.seed, 7, triplet, seed])
             named = parse(next(one["prompt"] for one in samples if one["triplet"] == triplet), world)
             images = {
-                word: _png(render(sample_scene(replace(named, group=word), world, rng)))
+                word: png(render(sample_scene(replace(named, group=word), world, rng)))
                 for word in ("feminine", "masculine")
             }
             own = "masculine" if is_masculine(truth, triplet, seed) else "feminine"
@@ -84,9 +83,3 @@ def add_trace(path, truth: Truth | None = None) -> Run:
         parts.write_part(target, rows, schemas.TRACED, parts.identity(number, {"plan": "synthetic"}))
     run.write_meta(trace={})
     return run
-
-
-def _png(pixels: np.ndarray) -> bytes:
-    data = io.BytesIO()
-    Image.fromarray(pixels).save(data, "png")
-    return data.getvalue()

@@ -17,7 +17,7 @@ from analysis.export.registry import FORMATS
 from probes.errors import UserError
 from probes.runs.images import decode_mask
 from probes.runs.run import Run
-from tests.analysis import object_parts
+from tests.analysis.synthetic_objects import add_objects
 from tests.analysis.synthetic_run import write_run
 
 
@@ -111,7 +111,7 @@ def test_csv_holds_every_table(finished, exported):
 
 def test_images_that_enter_no_mean_are_left_out_and_said(tmp_path):
     path = write_run(tmp_path / "run", prompts=2, seeds=1, steps=2)
-    object_parts.add_objects(path, unreadable={"t00000-s0-feminine"})
+    add_objects(path, unreadable={"t00000-s0-feminine"})
     done = export_run(path, "coco", tmp_path / "coco")
     names = {file.stem for file in (tmp_path / "coco" / "images").iterdir()}
     assert names == {*Run.open(path).samples()["sample_id"]} - {"t00000-s0-feminine"}

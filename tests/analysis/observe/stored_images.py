@@ -10,6 +10,9 @@ from PIL import Image
 from probes.config.schema import Config
 from probes.runs import parts, schemas
 from probes.runs.run import Run
+from probes.toyworld.draw import render
+from probes.toyworld.scene import parse, sample_scene
+from probes.toyworld.world import load_world
 
 INDICATORS = ("neutral", "feminine", "masculine")
 
@@ -18,6 +21,12 @@ def png(image: np.ndarray) -> bytes:
     data = io.BytesIO()
     Image.fromarray(image).save(data, "png")
     return data.getvalue()
+
+
+def renderings(prompts) -> list[np.ndarray]:
+    """Return a picture of each prompt, as the planted world draws it."""
+    world, rng = load_world(), np.random.default_rng(0)
+    return [render(sample_scene(parse(text, world), world, rng)) for text in prompts]
 
 
 def image_run(

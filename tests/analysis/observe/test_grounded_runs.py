@@ -27,7 +27,6 @@ PROMPTS = [
     "running",
     "running",
 ]
-CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
@@ -101,10 +100,6 @@ def test_folders_of_transformers(noise, tmp_path):
     ("observe", "message"),
     [
         ({"detector": "x.pth"}, r"observe: expected `observe.detector` .* got detector alone: name both"),
-        (
-            {"detector": "x.pth", "segmenter": "y.pth"},
-            r"observe.detector: x.pth: no such file, and none of that",
-        ),
         ({"tags": ["prompt", "prompt"]}, r"observe.tags: `prompt` stands twice"),
         ({"tags": ["vocabulary"], "vocabulary": "everyda"}, r"observe.vocabulary: everyda: no such file"),
         (
@@ -160,10 +155,6 @@ def test_a_checkpoint_that_does_not_fit(settings, noise, tmp_path):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        (
-            {"small_dino__pth": b"PK\x03\x04 broken"},
-            r"small_dino.pth: expected a checkpoint of tensors, got `",
-        ),
         ({"small_dino__json": b'{"swim": {}}'}, r"expected a setting of Grounding DINO, got `swim`"),
         ({"small_sam__json": b"{}"}, r"expected vit_h, vit_l or vit_b in its name, or embed_dim, depth"),
     ],

@@ -13,11 +13,8 @@ from probes.runs.images import decode_mask
 from probes.runs.run import Run
 from probes.runs.schemas import OBJECTS, OBSERVED
 from probes.toyworld.checker import TAGS
-from probes.toyworld.draw import draw
 from probes.toyworld.palette import INDEX, paint
-from probes.toyworld.scene import parse, sample_scene
-from probes.toyworld.world import load_world
-from tests.analysis.observe.stored_images import image_run
+from tests.analysis.observe.stored_images import image_run, renderings
 from tests.probes.conftest import stored
 
 PROMPTS = ["a person with a dog", "a woman in a dress with a cat", "a man with an umbrella"]
@@ -26,8 +23,7 @@ EMPTY = paint(np.full((64, 64), INDEX["park_wall"]))
 
 @pytest.fixture(scope="module")
 def pictures():
-    world, rng = load_world(), np.random.default_rng(0)
-    return [paint(draw(sample_scene(parse(PROMPTS[i % 3], world), world, rng))) for i in range(9)]
+    return renderings(PROMPTS * 3)
 
 
 @pytest.fixture

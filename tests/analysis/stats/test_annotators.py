@@ -1,7 +1,5 @@
 """Agreement of annotators: the worked example of Krippendorff 2011, and by counting pairs one by one."""
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -20,29 +18,6 @@ PRINTED = [
 def test_the_printed_example():
     assert krippendorff_alpha(PRINTED) == pytest.approx(0.743, abs=0.0005)
     assert krippendorff_alpha(PRINTED, ordinal=True) == pytest.approx(0.815, abs=0.0005)
-
-
-def by_pairs(values):
-    """Alpha from coincidences counted pair by pair."""
-    categories = sorted({v for row in values for v in row if not np.isnan(v)})
-    table = {pair: 0.0 for pair in itertools.product(categories, repeat=2)}
-    for unit in np.transpose(values):
-        there = [v for v in unit if not np.isnan(v)]
-        for (i, a), (j, b) in itertools.product(enumerate(there), repeat=2):
-            if i != j:
-                table[a, b] += 1 / (len(there) - 1)
-    totals = {a: sum(table[a, b] for b in categories) for a in categories}
-    n = sum(totals.values())
-    observed = sum(value for (a, b), value in table.items() if a != b)
-    expected = sum(totals[a] * totals[b] for a, b in table if a != b) / (n - 1)
-    return 1 - observed / expected
-
-
-def test_pairs_counted_one_by_one():
-    rng = np.random.default_rng(0)
-    values = rng.integers(0, 2, (3, 40)).astype(float)
-    values[rng.random((3, 40)) < 0.2] = np.nan
-    assert krippendorff_alpha(values) == pytest.approx(by_pairs(values.tolist()), abs=1e-12)
 
 
 def test_one_annotator_and_one_answer_have_no_agreement():

@@ -44,21 +44,3 @@ def test_what_is_undefined_says_why():
     assert empty.reason.tolist() == [ONE_GROUP] and np.isnan(empty.p_adjusted).all()
     with pytest.raises(ValueError, match="expected shape"):
         group_swaps(np.zeros((3, 4)))
-
-
-def deviate(own, others, least):
-    """Welch's t of one group against all others, as a normal deviate (Wallace 1959); no variance is below `least`."""
-    means, variances, sizes = zip(*((one.mean(), one.var(ddof=1), len(one)) for one in (own, others)))
-    spreads = np.sqrt(np.maximum(variances, least))
-    t = stats.ttest_ind_from_stats(
-        means[0], spreads[0], sizes[0], means[1], spreads[1], sizes[1], equal_var=False
-    ).statistic
-    parts = spreads**2 / sizes
-    free = [n - 1 if v > least else sum(sizes) - 1 for v, n in zip(variances, sizes)]
-    if min(variances) > least:
-        found = stats.ttest_ind(own, others, equal_var=False)
-        assert t == pytest.approx(found.statistic, rel=1e-12)
-        df = found.df
-    else:
-        df = parts.sum() ** 2 / (parts**2 / free).sum()
-    return (8 * df + 1) / (8 * df + 3) * np.sqrt(df * np.log1p(t**2 / df))

@@ -123,14 +123,6 @@ def test_distance_from_uniform_is_that_of_every_result(counts):
     assert own.p_value == pytest.approx((distance >= 3 * own.value - 1e-9).mean(), abs=1e-12)
 
 
-@pytest.mark.parametrize("k", [0, 5, 7])
-def test_gender_mad_of_nine_images_is_the_binomial_test(k):
-    own = mad_floor([k, 9 - k])
-    assert own.floor == pytest.approx(35 / 256, abs=1e-12)
-    assert own.value == pytest.approx(abs(k / 9 - 0.5))
-    assert own.p_value == pytest.approx(stats.binomtest(k, 9, 0.5).pvalue, abs=1e-12)
-
-
 def test_mean_mad_over_prompts_is_that_of_every_pair_of_results():
     one = np.abs(np.arange(4) / 3 - 0.5)
     weight = stats.binom.pmf(np.arange(4), 3, 0.5)

@@ -6,7 +6,6 @@ import pytest
 from scipy import stats
 
 from analysis.stats.power import (
-    FEWEST_PROMPTS,
     NO_GAP,
     TOO_MANY,
     binomial_power,
@@ -159,15 +158,6 @@ def test_spreads_of_words_are_those_of_the_test_against_words(measured, monkeypa
     assert found["sd_word"] == pytest.approx((0.5 * 0.04 / (1 / 3 + 1 / 2)) ** 0.5)
     assert found["sd_reference"] == pytest.approx((0.25 * 0.04 * 4) ** 0.5)
     assert (found["words"], found["references"]) == ([2], [4])
-
-
-@pytest.mark.parametrize("needed", [1, 2, 3, 100, 1024, 1025])
-def test_it_is_the_first_number_at_which_the_power_is_reached(needed):
-    def power_at(n):
-        return float(n >= needed)
-
-    one_by_one = next(n for n in range(FEWEST_PROMPTS, 2000) if power_at(n) >= 0.5)
-    assert smallest_number(power_at, 0.5) == one_by_one
 
 
 def test_a_coarser_search_errs_by_its_precision_and_never_below():

@@ -7,21 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy import stats
-from statsmodels.stats.proportion import confint_proportions_2indep
 
 from analysis.stats import proportions
-
-
-@pytest.mark.parametrize(("a", "n", "b", "m"), [(56, 70, 48, 80), (0, 10, 10, 10), (10, 10, 9, 9)])
-def test_newcombe_is_that_of_statsmodels(a, n, b, m):
-    found = proportions.newcombe_interval(a / n, n, b / m, m)
-    assert found == pytest.approx(confint_proportions_2indep(a, n, b, m, method="newcomb"), abs=1e-12)
-
-
-def test_the_stratified_test_of_one_stratum_is_fishers():
-    for a, b in product(range(8), range(6)):
-        exact = stats.fisher_exact([[a, 7 - a], [b, 5 - b]]).pvalue
-        assert proportions.stratified_exact_test([a], [7], [b], [5]) == pytest.approx(exact, abs=1e-12)
 
 
 def test_the_stratified_test_counts_every_exchange_within_strata():

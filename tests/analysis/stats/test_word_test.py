@@ -90,21 +90,6 @@ def test_by_analysis_of_variance(sizes, own):
         assert found == pytest.approx(expected, rel=1e-9)
 
 
-def test_with_words_alone_it_is_welch_s_test_of_the_words():
-    first, second = world(words=4, prompt=0.0, rest=0.0)
-    first = first[:, :3]
-    expected = stats.ttest_ind(first[0, :, 0], second[0, :, 0], equal_var=False)
-    result = word_test(first, second)
-    np.testing.assert_allclose(result.p_value, expected.pvalue, rtol=1e-9)
-    np.testing.assert_allclose(result.low, expected.confidence_interval().low)
-
-
-def test_with_prompts_alone_it_is_students_test_of_the_prompts():
-    first, second = world(word=0.0, rest=0.0)
-    expected = stats.ttest_1samp((first - second)[0, 0], 0)
-    np.testing.assert_allclose(word_test(first, second).p_value, expected.pvalue, rtol=1e-9)
-
-
 def test_interval_and_p_value_are_one_claim_and_the_sides_can_change_places():
     first, second = world(columns=60, lean=1.5, seed=4)
     result, turned = word_test(first, second), word_test(second, first)

@@ -6,7 +6,7 @@ from analysis.report.page import report
 from analysis.tables.stage import measure
 from probes.runs.run import Run
 from tests.analysis.melted import melted
-from tests.analysis.object_parts import add_objects
+from tests.analysis.synthetic_objects import add_objects
 from tests.analysis.synthetic_run import configure, write_run
 
 
@@ -27,7 +27,7 @@ def pairs(run):
 @pytest.fixture(scope="session")
 def reported(tmp_path_factory):
     """A run that was measured and reported, with objects of another detector than the checker."""
-    path = write_run(tmp_path_factory.mktemp("runs") / "run", prompts=4, seeds=1, steps=2)
+    path = write_run(tmp_path_factory.mktemp("runs") / "run", seeds=1, steps=2)
     add_objects(path)
     run = Run.open(path)
     configure(run, measure={"bootstrap": 20, "permutations": 16}, report={"gallery": 1, "figures": False})

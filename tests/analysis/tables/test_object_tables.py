@@ -14,8 +14,8 @@ from analysis.tables.object_tables import observed_images
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
 from probes.runs.run import Run
-from tests.analysis.object_parts import add_objects
 from tests.analysis.printed import printed
+from tests.analysis.synthetic_objects import add_objects
 from tests.analysis.synthetic_run import write_run
 
 GAPS = {

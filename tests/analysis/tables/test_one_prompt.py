@@ -9,7 +9,7 @@ from analysis.report.page import report
 from analysis.tables.registry import TABLES
 from analysis.tables.stage import measure
 from probes.runs.run import Run
-from tests.analysis.object_parts import add_objects
+from tests.analysis.synthetic_objects import add_objects
 from tests.analysis.synthetic_run import configure, write_run
 
 SEEDS = 8
@@ -18,7 +18,7 @@ SEEDS = 8
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     path = write_run(tmp_path_factory.mktemp("one") / "run", prompts=1, seeds=SEEDS, steps=2)
-    add_objects(path)
+    add_objects(path, prompts=1, seeds=SEEDS)
     run = Run.open(path)
     configure(
         run,
@@ -39,6 +39,14 @@ def test_gap_is_tested_by_the_signs_of_seeds(run):
     reached = np.abs(signs @ values) >= abs(values.sum()) - 1e-9
     assert gap["gap"] == pytest.approx(values.mean()) and gap["p_value"] == pytest.approx(reached.mean())
     assert (gap["n_prompts"], gap["unit"]) == (SEEDS, "seed") and gap["ci_low"] < gap["gap"] < gap["ci_high"]
+
+
+def test_each_seed_has_a_gap_of_its_own(run):
+    table = run.table("gap_prompts")
+    assert (table.groupby("measure")["seed"].apply(list).map(lambda seeds: seeds == list(range(SEEDS)))).all()
+    captured = run.read("captures", ["seed", "pair", "latent.final:cosine"]).set_index(["seed", "pair"])
+    for row in table[table["measure"] == "z0"].itertuples():
+        assert row.similarity_first == captured.loc[(row.seed, "neutral-masculine"), "latent.final:cosine"][0]
 
 
 def test_text_embeddings_have_no_seeds_and_no_interval(run):

@@ -39,16 +39,6 @@ def test_a_full_run_writes_the_tables_of_the_registry_and_no_others(reported):
         assert f"tables/{name}.parquet" in reported.written(stage)
 
 
-def test_every_table_has_exactly_the_columns_of_its_row(reported):
-    for name in reported.tables():
-        columns = list(reported.table(name).columns)
-        expected = [n for n in TABLES[name].names if not n.endswith("*")]
-        assert [n for n in columns if n in expected] == expected, name
-        rest = [n for n in columns if n not in {*expected, *TABLES[name].optional}]
-        assert rest == ([f"count_{n}" for n in ("neutral", "feminine", "masculine")] if rest else []), name
-        assert bool(rest) == any(n.endswith("*") for n in TABLES[name].names), name
-
-
 def test_every_latex_file_is_named_by_a_row(reported):
     written = set(printed(reported))
     patterns = {

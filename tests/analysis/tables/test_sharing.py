@@ -13,7 +13,7 @@ from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.execution.processes import Helpers
 from probes.runs.run import Run
-from tests.analysis.object_parts import add_objects
+from tests.analysis.synthetic_objects import add_objects
 from tests.analysis.synthetic_run import write_run
 from tests.analysis.tables.test_object_tables import quick
 
@@ -48,16 +48,6 @@ def alone(unmeasured, tmp_path_factory):
 
 def bytes_of(folder):
     return {file.name: file.read_bytes() for file in folder.iterdir()}
-
-
-@pytest.mark.slow
-def test_the_number_of_processes_alters_no_byte(unmeasured, alone, tmp_path):
-    """Two: `tests/test_same_bytes.py`."""
-    path = tmp_path / "run"
-    shutil.copytree(unmeasured, path)
-    with Helpers() as helpers:
-        measure(Run.open(path), helpers=helpers, processes=3)
-    assert bytes_of(path / "tables") == alone
 
 
 @pytest.mark.slow

@@ -5,12 +5,12 @@ import pandas as pd
 import pytest
 from skimage.metrics import structural_similarity
 
-from analysis.metrics.registry import computed_from, definition
+from analysis.metrics.registry import definition
 from analysis.tables.similarities.disparity import DISPARITY_COLUMNS
 from analysis.tables.similarities.gap import GAP_COLUMNS
 from analysis.tables.stage import measure
 from probes.runs.run import Run
-from tests.analysis.synthetic_run import DEFAULT_INDICATORS, configure, write_run
+from tests.analysis.synthetic_run import configure, write_run
 
 
 def test_the_tables_are_there_with_their_columns(run, pairs):
@@ -37,15 +37,6 @@ def test_bytes_do_not_depend_on_the_parts(run, tmp_path):
             assert (other.path / "tables" / name).read_bytes() == (run.path / "tables" / name).read_bytes()
 
 
-def test_pictures_alone_are_enough(run, tmp_path):
-    path = write_run(tmp_path / "pictures", prompts=3, steps=2)
-    for file in (path / "captures").iterdir():
-        file.unlink()
-    pictures = Run.open(path)
-    measure(pictures)
-    assert set(pictures.table("gap")["metric"]) == set(computed_from("pictures"))
-
-
 def test_optional_comparisons_of_pictures_stand_beside_the_others(tmp_path):
     asked = ["diff_pix_scaled", "ssim_full"]
     path = write_run(tmp_path / "run", prompts=3, steps=2)
@@ -70,18 +61,6 @@ def test_optional_comparisons_of_pictures_stand_beside_the_others(tmp_path):
     gaps = run.table("gap")
     assert set(gaps["metric"]) == {"ssim", "diff_pix", *asked}
     assert set(gaps.loc[gaps["metric"] == "ssim_full", "version"]) == {"ssim_full/1"}
-
-
-def test_three_contrasts_and_a_fourth_group(tmp_path):
-    indicators = {**DEFAULT_INDICATORS, "nonbinary": {"word": "non-binary person", "control": False}}
-    contrasts = (("masculine", "feminine"), ("masculine", "nonbinary"))
-    run = Run.open(
-        write_run(tmp_path / "run", prompts=3, steps=2, indicators=indicators, contrasts=contrasts)
-    )
-    measure(run)
-    table = run.table("gap")
-    assert set(table["contrast"]) == {"masculine-feminine", "masculine-nonbinary"}
-    assert run.table("disparity")["pair"].nunique() == 15
 
 
 def test_no_contrast_gives_an_empty_table(tmp_path):

@@ -12,7 +12,7 @@ from probes.execution import loop
 from probes.execution.loop import Part
 from probes.runs import parts
 from probes.runs.run import Run
-from tests.analysis.object_parts import add_objects
+from tests.analysis.synthetic_objects import add_objects
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, write_run
 
 KINDS = ("samples", "captures", "words", "objects", "observed")

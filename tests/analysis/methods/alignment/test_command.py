@@ -20,10 +20,7 @@ from probes.config.schema import Measure
 from probes.errors import UserError
 from probes.runs.parts import read_part
 from probes.runs.run import Run
-from probes.toyworld.draw import render
-from probes.toyworld.scene import parse, sample_scene
-from probes.toyworld.world import load_world
-from tests.analysis.observe.stored_images import image_run
+from tests.analysis.observe.stored_images import image_run, renderings
 
 WORDS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 SAID = [
@@ -49,8 +46,7 @@ PROMPTS = [f"a {word} {said}" for said in SAID for word in WORDS.values()]
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A rendering of each prompt that CLIP and DINO looked at; one image is broken."""
-    world, rng = load_world(), np.random.default_rng(0)
-    images = [render(sample_scene(parse(text, world), world, rng)) for text in PROMPTS]
+    images = renderings(PROMPTS)
     images[4] = b"no image"
     made = image_run(
         tmp_path_factory.mktemp("alignment") / "run",
@@ -207,8 +203,7 @@ def test_inception_in_its_published_layout(tmp_path):
     )
     file = tmp_path / "weights-inception-2015-12-05-6726825d.pth"
     torch.save(network.state_dict(), file)
-    world, rng = load_world(), np.random.default_rng(0)
-    images = [render(sample_scene(parse(text, world), world, rng)) for text in PROMPTS[:12]]
+    images = renderings(PROMPTS[:12])
     made = image_run(
         tmp_path / "run",
         images,

@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from sklearn.metrics import matthews_corrcoef, roc_auc_score
+from sklearn.metrics import matthews_corrcoef
 
 from analysis.methods.gep import artificial, evaluation, scores
-from analysis.stats.auc import roc_auc
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -33,17 +32,6 @@ def test_what_is_constant_or_missing_has_no_order():
     assert np.isnan(tau) and np.isnan(pearson) and (mcc, n) == (0.0, 2)
     _, mcc, _, n = evaluation.agreements([[np.nan]], [[1.0]])
     assert np.isnan(mcc) and n == 0
-
-
-def test_auc_is_scikit_learns_with_ties_and_gaps():
-    rng = np.random.default_rng(1)
-    labels = rng.integers(0, 2, 60).astype(float)
-    values = np.round(rng.normal(size=60) + labels, 1)
-    assert roc_auc(values, labels) == pytest.approx(roc_auc_score(labels, values), abs=1e-12)
-    gaps = np.where(rng.random(60) < 0.2, np.nan, values)
-    there = ~np.isnan(gaps)
-    assert roc_auc(gaps, labels) == pytest.approx(roc_auc_score(labels[there], gaps[there]), abs=1e-12)
-    assert np.isnan(roc_auc(values, np.ones(60)))
 
 
 def by_hand(table, attribute, model):

@@ -62,38 +62,6 @@ def test_published_frequencies_give_the_published_vectors_and_scores(setting, mo
     assert abs(scores.score(differences) - table3[setting, model]) <= 0.005 + 1e-12
 
 
-def long_table(rng, contexts=3, images=4, attributes=2):
-    rows = [
-        (setting, f"context {c}", word, image, f"attribute {a}", float(rng.integers(2)))
-        for setting in SETTINGS
-        for c in range(contexts)
-        for word in ("woman", "man", "person")
-        for image in range(images)
-        for a in range(attributes)
-    ]
-    return pd.DataFrame(rows, columns=scores.COLUMNS)
-
-
-def test_a_long_table_is_laid_out_and_averaged_as_pandas_does():
-    table = long_table(np.random.default_rng(1))
-    table.loc[5, "value"] = np.nan
-    shuffled = table.sample(frac=1, random_state=2)
-    labels = scores.audit(shuffled, setting="explicit", source="checker")
-    chosen = table[table["setting"] == "explicit"]
-    expected = chosen.groupby(["indicator", "attribute"])["value"].mean()
-    got = scores.frequencies(labels)
-    for i, word in enumerate(labels.indicators):
-        for a, name in enumerate(labels.attributes):
-            assert got[i, a] == pytest.approx(expected[word, name], abs=1e-15)
-    context = chosen.groupby(["context", "attribute", "indicator"])["value"].mean().unstack()
-    each = scores.by_context(labels, "woman", "person")
-    for c, name in enumerate(labels.contexts):
-        for a, attribute in enumerate(labels.attributes):
-            row = context.loc[(name, attribute)]
-            assert each[c, a] == pytest.approx(row["woman"] - row["person"], abs=1e-15)
-    assert scores.score(each).shape == (3,)
-
-
 def test_images_that_were_not_read_are_left_out_and_nothing_is_not_a_number():
     values = np.array([[[[1.0, np.nan], [np.nan, np.nan]], [[0.0, np.nan], [1.0, 0.0]]]])
     labels = scores.Audit(values, ("a",), ("woman", "man"), ("hat", "tie"), "neutral", "human")
@@ -101,3 +69,13 @@ def test_images_that_were_not_read_are_left_out_and_nothing_is_not_a_number():
     np.testing.assert_array_equal(scores.vector(labels, "woman", "man"), [0.5, np.nan])
     assert scores.score(scores.vector(labels, "woman", "man")) == 0.5
     assert np.isnan(scores.score(np.array([np.nan])))
+
+
+def test_rows_of_other_settings_are_left_out():
+    rows = [
+        (setting, "at sea", word, 0, "hat", float(setting == "explicit"))
+        for setting in SETTINGS
+        for word in "ab"
+    ]
+    table = pd.DataFrame(rows, columns=scores.COLUMNS)
+    assert scores.audit(table, setting="neutral", source="checker").values.ravel().tolist() == [0, 0]

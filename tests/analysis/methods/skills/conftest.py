@@ -1,9 +1,6 @@
 """A run whose prompts ask for skills, of renderings instead of a model's images."""
 
-import io
-
 import pytest
-from PIL import Image
 
 from lab.validate.skills.scenes import draw_scene, scene
 from probes.config.schema import Config
@@ -11,14 +8,9 @@ from probes.prompts import paintskills
 from probes.runs import parts, schemas
 from probes.runs.run import Run
 from probes.toyworld.palette import paint
+from tests.analysis.observe.stored_images import png
 
 PROMPTS, WRONG, BROKEN = 60, 3, 7
-
-
-def png(pixels):
-    data = io.BytesIO()
-    Image.fromarray(pixels).save(data, "png")
-    return data.getvalue()
 
 
 @pytest.fixture(scope="module")

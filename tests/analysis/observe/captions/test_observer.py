@@ -26,11 +26,8 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.parts import read_part
 from probes.runs.run import Run
-from probes.toyworld.draw import render
-from probes.toyworld.scene import parse, sample_scene
-from probes.toyworld.world import load_world
 from tests.analysis.observe.questions.tiny_blip2 import save_tiny
-from tests.analysis.observe.stored_images import image_run
+from tests.analysis.observe.stored_images import image_run, renderings
 from tests.analysis.observe.tiny_models import stirred
 
 CPU = torch.device("cpu")
@@ -114,8 +111,7 @@ def test_what_is_no_captioning_model_is_said_in_a_line(folders, tmp_path):
 def test_the_checker_names_all_that_a_rendering_shows_and_a_broken_image_is_counted(tmp_path):
     """What the prompt names is in the caption, in the world's words; who is seen is a person, whatever it says."""
     prompts = ["a woman with a dog on the beach", "a man in boots in the park", "a person with an umbrella"]
-    world, rng = load_world(), np.random.default_rng(0)
-    images = [render(sample_scene(parse(text, world), world, rng)) for text in prompts]
+    images = renderings(prompts)
     images += [np.zeros((64, 64, 3), np.uint8) + 255, b"no image", images[0]]
     run = image_run(
         tmp_path / "run", images, prompts, objects=False, captions={"model": "toyworld-checker", "batch": 2}

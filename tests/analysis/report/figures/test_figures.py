@@ -95,18 +95,6 @@ def test_the_specification_curve_has_a_row_for_every_choice_in_order_of_its_gap(
     assert len(labels) == 41 and "as run" in labels
 
 
-def test_every_figure_is_drawn(drawn):
-    expected = [
-        "headline",
-        "prompts-masculine-feminine",
-        "atlas-masculine-feminine",
-        "gap-text-layers",
-        "gap-steps",
-        "similarity-steps",
-    ]
-    assert list(drawn) == [*expected, "gap-decoder"]
-
-
 def test_number_marker_and_text_of_a_headline_row_are_those_of_the_gap_over_words():
     """Signs differ, and the words of a side lie so near to the other's that there is no share of their distance."""
     row = dict(

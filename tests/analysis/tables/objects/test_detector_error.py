@@ -1,12 +1,10 @@
 """The detector compared with the checker, on renderings whose content is known."""
 
-import io
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
-from PIL import Image
 
 from analysis.stats.proportions import wilson_interval
 from analysis.tables.objects.detector_error import (
@@ -24,6 +22,7 @@ from probes.toyworld.checker import read_images
 from probes.toyworld.draw import render
 from probes.toyworld.scene import parse, sample_scene
 from probes.toyworld.world import load_world
+from tests.analysis.observe.stored_images import png
 from tests.analysis.synthetic_run import Plan as RunPlan
 from tests.analysis.synthetic_run import config
 
@@ -104,10 +103,8 @@ def run(world, tmp_path) -> Run:
     plan = RunPlan(indicators=people, reference="feminine", contrasts=(("masculine", "feminine"),))
     rows = []
     for row in observed.to_dict("records"):
-        data = io.BytesIO()
-        Image.fromarray(images[row["sample_id"]]).save(data, "png")
         rest = {name: row[name] for name in ("sample_id", "triplet", "seed", "indicator")}
-        rows.append(rest | {"image": {"bytes": data.getvalue(), "path": ""}})
+        rows.append(rest | {"image": {"bytes": png(images[row["sample_id"]]), "path": ""}})
     ident = parts.identity(0, {})
     parts.write_part(tmp_path / "samples" / "part-00000.parquet", rows, schemas.SAMPLES, ident)
     dropped = {f"dropped_{why}": 0 for why in ("empty", "merged", "unknown", "overlap")}

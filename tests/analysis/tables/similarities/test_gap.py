@@ -9,12 +9,9 @@ from analysis.stats.crossed import crossed_mean
 from analysis.stats.word_test import word_test
 from analysis.tables.similarities.gap import GapChoices
 from analysis.tables.similarities.similarities import from_table
-from analysis.tables.similarities.stored import StoredSimilarities
 from analysis.tables.similarities.word_gap import NO_WORDS, joined_gaps
 from analysis.tables.stage import family_tables, joined_tables
 from hooks.architectures.addresses import space
-from probes.runs.run import Run
-from tests.analysis.synthetic_run import picture_table, write_run
 
 NAMES = ["neutral", "feminine", "masculine", "individual", "human"]
 OPTIONS = {
@@ -70,26 +67,6 @@ def test_gap_and_its_test_by_plain_pandas_and_scipy(run, pairs):
         assert row["p_value"] == pytest.approx(scipy.pvalue, abs=1e-12)  # 2^9 flips: exact
         t = stats.ttest_1samp(differences, 0).confidence_interval()
         assert row["ci_low"] <= t.low + 1e-9 and row["ci_high"] >= t.high - 1e-9  # at each end the outer one
-
-
-HEADLINE = [
-    ("text.final", "cosine_sequence"),
-    ("latent.final", "cosine"),
-    ("image", "ssim"),
-    ("image", "diff_pix"),
-]
-
-
-def test_a_planted_gap_is_found_with_its_sign(tmp_path):
-    lean, sign = -0.25, -1
-    run = Run.open(write_run(tmp_path / "run", prompts=14, steps=3, lean=lean, seed=3))
-    stored = StoredSimilarities(run, picture_table(run))
-    table = tables_of(stored.families(), **OPTIONS)["gap"].set_index(["site", "metric"])
-    for key in HEADLINE:
-        row = table.loc[[key]].iloc[0]
-        assert sign * row["gap"] > 0
-        assert min(sign * row["ci_low"], sign * row["ci_high"]) > 0, "the interval excludes 0"
-        assert row["p_sites"] < 0.05
 
 
 def test_sign_by_hand_also_where_lower_is_nearer():

@@ -5,13 +5,10 @@ import pandas as pd
 import pytest
 
 from analysis.metrics.registry import headline_metrics
-from analysis.tables.registry import TABLES, read
+from analysis.tables.registry import read
 from analysis.tables.similarities.gap import GapChoices
 from analysis.tables.similarities.headline import NO_PAIR, PROMPT_COLUMNS, gap_prompts
 from analysis.tables.similarities.similarities import from_table
-from analysis.tables.stage import measure
-from probes.runs.run import Run
-from tests.analysis.synthetic_run import write_run
 
 MEASURES = [metric for metric in headline_metrics() if metric.needs != "features"]
 CHOICES = GapChoices(indicators=["n", "f", "m"], reference="n", contrasts=[("m", "f")])
@@ -34,15 +31,6 @@ def test_each_gap_by_plain_pandas(run, pairs):
         np.testing.assert_allclose(own["gap"], sign * (first - second), rtol=0, atol=1e-12)
 
 
-def test_the_mean_over_prompts_is_the_gap_of_the_run(run):
-    single, whole = read(run, "gap_prompts"), read(run, "gap")
-    for metric in MEASURES:
-        row = metric.rows_of(whole).iloc[0]
-        own = metric.rows_of(single)
-        assert own["gap"].mean() == pytest.approx(row["gap"], abs=1e-12)
-        assert len(own) == row["n_prompts"]
-
-
 def small(values):
     """Similarities n-f and n-m of one prompt, by seed."""
     rows = [
@@ -60,16 +48,3 @@ def test_a_seed_without_one_of_both_counts_in_none():
     assert row["gap"] == pytest.approx(0.2) and row["similarity_second"] == pytest.approx(0.55)
     nothing = gap_prompts({Z0: from_table(small([(0.5, np.nan)]))[0]}, CHOICES, {3: "p"}).iloc[0]
     assert np.isnan(nothing["gap"]) and (nothing["n_seeds"], nothing["reason"]) == (0, NO_PAIR)
-
-
-def test_of_one_prompt_each_seed_has_a_row(tmp_path):
-    run = Run.open(write_run(tmp_path / "run", prompts=1, seeds=4, steps=2))
-    measure(run)
-    table = read(run, "gap_prompts")
-    assert TABLES["gap_prompts"].fits(list(table.columns))
-    assert (table.groupby("measure")["seed"].apply(list).map(lambda seeds: seeds == [0, 1, 2, 3])).all()
-    z0 = table[table["measure"] == "z0"]
-    captured = run.read("captures", ["seed", "pair", "latent.final:cosine"]).set_index(["seed", "pair"])
-    for row in z0.itertuples():
-        value = captured.loc[(row.seed, "neutral-masculine"), "latent.final:cosine"][0]
-        assert row.similarity_first == value

@@ -1,35 +1,23 @@
 """The command that holds the tool against the benchmark models."""
 
-import json
 import shutil
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from analysis.tables.stage import measure
 from lab.validate.models.calibrate import main
-from triptych.cli.main import main as draw
+from probes.runs.run import Run
+from tests.analysis.synthetic_run import configure, write_run
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """A measured run of the null world, of two prompts."""
-    folder = tmp_path_factory.mktemp("model")
-    config = {
-        "model": "toyworld-null",
-        "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
-        "prompts": ["a {person} with a dog", "a {person} in a car"],
-        "sampler": {"steps": 1},
-        "generate": {"workers": 1},
-        "observe": {"engine": "toyworld-checker", "features": []},
-        "measure": {"bootstrap": 20, "permutations": 20},
-    }
-    (folder / "null.yaml").write_text(json.dumps(config))
-    for stage in ("generate", "observe", "measure"):
-        assert (
-            draw([str(folder / "null.yaml"), "--out", str(folder / "run"), "--quiet", "--stage", stage]) == 0
-        )
-    return folder / "run"
+    """A measured run of the null world."""
+    run = Run.open(write_run(tmp_path_factory.mktemp("model") / "run", prompts=2, steps=2))
+    measure(configure(run, model="toyworld-null", measure={"bootstrap": 20, "permutations": 20}))
+    return run.path
 
 
 @pytest.mark.parametrize(

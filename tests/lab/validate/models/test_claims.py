@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 from analysis.report.objects import read_objects, section
 from analysis.study import indicators
@@ -19,7 +18,7 @@ from lab.validate.models import calibrate
 from lab.validate.models import claims as reported
 from lab.validate.models import objects as checked
 from lab.validate.models.claims import Claim, Truth, of_attributes, of_objects, of_professions
-from lab.validate.models.repeated import claims_section, counted_claims, grouped_claims, rate
+from lab.validate.models.repeated import claims_section, counted_claims, grouped_claims
 from probes.config.schema import Config
 from probes.runs.run import Run
 from tests.analysis import synthetic_run
@@ -149,12 +148,6 @@ def test_a_claim_is_false_where_it_contradicts_what_was_planted():
     pairs = ((1, 1), (-1, 1), (1, 0), (0, 0), (0, 1), (0, -1), (1, None))
     found = [Claim(reported.OBJECTS, "tie", side, planted).false for side, planted in pairs]
     assert found == [False, True, True, True, False, False, False]
-
-
-def test_rates_have_exact_intervals():
-    found = rate(1, 20)
-    low, high = stats.beta.ppf([0.025, 0.975], [1, 2], [20, 19])  # Clopper and Pearson 1934
-    assert np.allclose([found["low"], found["high"]], [low, high]) and found["share"] == 0.05
 
 
 def truth(model: str, *prompts: tuple[str, str]) -> Truth:

@@ -1,12 +1,9 @@
 """What is looked for: nouns of the prompt, a vocabulary; and what is wrong with them."""
 
 import pytest
-import torch
 
 from analysis.observe.objects.tags.tags import prompt_nouns, read_vocabulary
 from probes.errors import UserError
-
-CPU = torch.device("cpu")
 
 
 def test_nouns_of_each_prompt():
