@@ -15,7 +15,7 @@ from analysis.loaded_run.tables import RunTables
 from analysis.metrics.registry import headline_metrics
 from analysis.report import gallery as galleries
 from analysis.report.format import amount
-from analysis.report.shown import Cell, Gallery, GalleryTriplet, Triplet
+from analysis.report.shown import Cell, Gallery, GalleryTriplet
 from analysis.study import contrasts
 from hooks.errors import HookError
 from hooks.prompt.wordlist import Word, find, lower
@@ -39,11 +39,6 @@ class RunImages(RunTables):
             A ``sample_id``; or the number of a triplet, of which `indicator` and `seed` then choose an image (the
             reference and the first seed, by default).
 
-        Raises
-        ------
-        UserError
-            The run holds no such image; the line names the nearest.
-
         Examples
         --------
         >>> run.image("t00000-s0-feminine")  # doctest: +SKIP
@@ -51,23 +46,12 @@ class RunImages(RunTables):
         """
         return self.run.image(self._sample(sample, indicator, seed)["sample_id"])
 
-    def triplet(self, number: int, seed: int | None = None) -> Triplet:
-        """Return the images of one triplet and seed (the first seed if none is given) by indicator.
-
-        Raises
-        ------
-        UserError
-            If the run holds no such triplet and seed.
-        """
-        return Triplet(self._shown(*self._draw(number, seed)))
-
     def gallery(
         self,
         limit: int = 8,
         *,
         word: str | None = None,
         objects: bool = False,
-        prompt: str | None = None,
         triplets: Sequence[int] | None = None,
         sort: str = "number",
     ) -> Gallery:
@@ -83,27 +67,14 @@ class RunImages(RunTables):
             The word or phrase whose heat map lies over the images.
         objects : bool
             Outline the objects that were found, each in the colour of its dependency group; persons are left out.
-        prompt : str, optional
-            Only triplets in one of whose prompts this text stands, whatever its case.
         triplets : sequence of int, optional
             Only these.
         sort : {"number", "gap"}
             ``gap``: by the size of the triplet's own gap in the primary measure, the largest first.
-
-        Raises
-        ------
-        UserError
-            No triplet is left, the word stands in no prompt of them, objects were not looked for, or the run is not
-            measured and to be sorted.
         """
         if sort not in ("number", "gap"):
             raise self._unknown("sort", sort, ("number", "gap"))
         samples = self.samples
-        if prompt is not None:
-            holding = samples["prompt"].str.contains(prompt, case=False, regex=False)
-            if not holding.any():
-                raise self._unknown("text of a prompt", prompt, samples["prompt"].drop_duplicates())
-            samples = samples[samples["triplet"].isin(samples["triplet"][holding])]
         if triplets is not None:
             for one in triplets:
                 self._draw(one, None)
@@ -137,11 +108,6 @@ class RunImages(RunTables):
             Case and punctuation are ignored.
         occurrence : int, optional
             Which of several, from 0; the mean over the tokens of all of them, by default.
-
-        Raises
-        ------
-        UserError
-            The run holds no heat maps or no such image, or the word is not in its prompt; the line names the nearest.
 
         Examples
         --------
@@ -234,7 +200,7 @@ class RunImages(RunTables):
         key = self.run.config.measure.primary
         metric = next((metric for metric in headline_metrics() if metric.key == key), None)
         first, second = self._contrast(None)
-        shown = amount(gap, metric, True) if metric else number(gap, signed=True)
+        shown = amount(gap, metric, True) if metric else format(gap, "+.3g")
         return f"gap in {metric.symbol if metric else key}, {first} − {second}: {shown}"
 
     def _having(self, word: str, samples: pd.DataFrame) -> pd.DataFrame:

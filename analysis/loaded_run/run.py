@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.loaded_run.figures import RunFigures
+import pandas as pd
+
 from analysis.loaded_run.images import RunImages
 from analysis.metrics.registry import Metric
 from analysis.report.shown import THUMBNAIL, Cell
@@ -16,6 +18,7 @@ from probes.runs.schemas import FIXED
 
 if TYPE_CHECKING:
     from analysis.export.exporting import Export
+    from analysis.report.figures import Drawn
     from analysis.report.finding import Finding
 
 SHOWN_TRIPLETS = 3
@@ -37,26 +40,64 @@ def load_run(path: str | Path) -> LoadedRun:
     return LoadedRun(open_run(path))
 
 
-class LoadedRun(RunImages, RunFigures):
+class LoadedRun(RunImages):
     """One run, its tables and images; each table is read when it is first asked for. A notebook shows what it is.
 
-    Numbers: `gap` and `disparity` of sites, steps and metrics; `finding` of a headline measure in words, `z0`, `ssim`
-    and `diff_pix` for short, `object_finding` of objects; `table` any other table that `tables` lists; `pairs` single
-    similarities, `answers` what readers said of each image. Images: `image`, `triplet`, `gallery`, `word_map`. Figures:
-    `plot_atlas`, `plot_gap`, `plot_forest`, and `plot` any of the report that `plots` lists. For other programs:
-    `export`. What a run does not hold (yet), and a name that it does not know, is a `probes.errors.UserError`, which
-    names what is near.
+    Numbers: `gap` of sites, steps and metrics; `finding` of a headline measure in words, `z0` for short,
+    `object_finding` of objects; `table` any table that `tables` lists; `pairs` single similarities, `answers` what
+    readers said of each image. Images: `image`, `gallery`, `word_map`. Figures: `plot_atlas`, and `plot` any of the
+    report that `plots` lists. For other programs: `export`. What a run does not hold (yet), and a name that it does not
+    know, is a `probes.errors.UserError`, which names what is near.
 
     Attributes
     ----------
     samples : DataFrame
         One row per image: ``sample_id``, ``triplet``, ``prompt``, ``indicator``, ``word``, ``seed`` ...
         (without the image itself, which `image` gives).
-    words : DataFrame
-        One row per (sample, word): its heat map, row-major, ``height`` x ``width``.
-    objects : DataFrame
-        One row per detection or hidden noun: ``lemma``, ``best_word``, ``coverage``, ``group``.
     """
+
+    def plots(self) -> pd.DataFrame:
+        """Return the figures of the report that the run holds something for, by name, each with its title."""
+        return pd.DataFrame(
+            {"plot": list(self._figures), "title": [drawn.title for drawn in self._figures.values()]}
+        )
+
+    def plot(self, name: str) -> Drawn:
+        """Return a figure of the report by its name, also one of a method: an audit's, a trace's.
+
+        Parameters
+        ----------
+        name : str
+            As `plots` lists them: ``"bias-scores-masculine-feminine"``, ``"gep-vectors"``, ``"dalleval-professions"``,
+            ``"trace-shares"`` ...
+
+        Examples
+        --------
+        >>> run.plot("trace-shares").save("shares.pdf")  # doctest: +SKIP
+        """
+        if name in self._figures:
+            return self._figures[name]
+        raise self._unknown("plot", name, self._figures)
+
+    def plot_atlas(self, contrast: str | None = None) -> Drawn:
+        """Draw the gap at every site and step as colour.
+
+        Parameters
+        ----------
+        contrast : str, optional
+            ``FIRST-SECOND``; the first of the configuration, by default.
+        """
+        from analysis.report.figures.atlas import draw_atlas
+
+        config, table = self.run.config, self._table("timesteps")
+        timesteps = dict(zip(table["step"].astype(int), table["timestep"].astype(float)))
+        pair = self._contrast(contrast)
+        figure = draw_atlas(self._gaps, timesteps, pair, config.reference, config.measure.alpha)
+        if figure is None:
+            raise UserError(
+                f"{self.path}: expected gaps at sites with steps to draw, found none: capture such sites"
+            )
+        return figure
 
     def export(self, to: str, out: str | Path | None = None) -> Export:
         """Write the run in a format of other programs; return the place, and Python that opens it.
@@ -68,11 +109,6 @@ class LoadedRun(RunImages, RunFigures):
         out : str or Path, optional
             The folder to write, new or empty; by default ``<run>-<to>`` in the working directory.
 
-        Raises
-        ------
-        UserError
-            There is no such format, the folder is not empty, or the run is too small for a card.
-
         Examples
         --------
         >>> run.export("coco", "first-light-coco")  # doctest: +SKIP
@@ -83,6 +119,13 @@ class LoadedRun(RunImages, RunFigures):
         if to not in FORMATS:
             raise self._unknown("format", to, FORMATS)
         return export_run(self.path, to, out)
+
+    @cached_property
+    def _figures(self) -> dict[str, Drawn]:
+        """The figures of the report by name."""
+        from analysis.report import page
+
+        return page.draw(page.read(self.run))
 
     def __repr__(self) -> str:
         parts = [kind for kind in FIXED if self.run.parts(kind)]
@@ -117,8 +160,7 @@ class LoadedRun(RunImages, RunFigures):
         return {
             "metrics": metrics,
             "pairs": {
-                pair: [self._cell(metric, pair, "mean") for metric in metrics]
-                for pair in self._reference_pairs()
+                pair: [self._mean(metric, pair) for metric in metrics] for pair in self._reference_pairs()
             },
             "gaps": {
                 first: [self._found(metric, f"{first}-{second}") for metric in metrics]
