@@ -22,3 +22,7 @@ def __getattr__(name: str) -> Any:
     from analysis import loaded_run
 
     return getattr(loaded_run, name)
+
+
+def __dir__() -> list[str]:
+    return __all__
