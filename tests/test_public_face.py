@@ -70,7 +70,7 @@ def run(tasks):
 def test_a_run_has_its_images_tables_and_report(tasks, run):
     assert tasks["run"] is run and isinstance(run, triptych.LoadedRun)
     assert run.run.status == "complete" and (run.path / "report.html").is_file()
-    assert len(run.samples) == 2 * 3 and run.config["sampler"]["steps"] == 4
+    assert len(run.samples) == 2 * 3 and run.run.config.sampler.steps == 4
     kept = (run.path / "triplets.yaml").read_text()
     assert "a {person} with a dog in the park" in kept and "steps: 4" in kept
     assert list(run.run.meta["config"]["passed"]["changes"]) == ["out"]
@@ -108,7 +108,7 @@ def test_the_word_map_is_that_of_a_probe_on_the_same_noise(tasks, run):
     row = run.samples[run.samples["triplet"] == 1].set_index("indicator").loc["neutral"]
     pipe = tasks.names["pipe"]
     noise = torch.Generator().manual_seed(int(row["noise_seed"]))
-    guidance = run.config["sampler"]["guidance_scale"]
+    guidance = run.run.config.sampler.guidance_scale
     with triptych.Probe(pipe, word_maps=True) as probe:
         image = pipe(row["prompt"], generator=noise, num_inference_steps=4, guidance_scale=guidance).images[0]
     for word in ("umbrella", "an umbrella", "Umbrella on the beach"):

@@ -83,8 +83,11 @@ class RunImages(RunTables):
             samples = self._having(word, samples)
         draws = galleries.choose(samples, limit if sort == "number" else len(samples))
         if sort == "gap":
-            sizes = {draw: abs(gap) for draw in draws if (gap := self._own_gap(*draw)) is not None}
-            draws = sorted(draws, key=lambda draw: -sizes.get(draw, -1.0))
+            if not self._own_gaps:
+                raise UserError(
+                    f"{self.path}: expected gaps of triplets to sort by, found none: run --stage measure"
+                )
+            draws = sorted(draws, key=lambda draw: -abs(self._own_gaps.get(tuple(draw), 0.0)))
         shown = [self._shown(*draw, word=word) for draw in draws[:limit]]
         shown = self._outlined(shown) if objects else shown
         return Gallery(shown, len(samples[["triplet", "seed"]].drop_duplicates()), word or "", objects)
@@ -175,27 +178,20 @@ class RunImages(RunTables):
         ]
 
     @cached_property
-    def _own_gaps(self) -> pd.DataFrame | None:
-        """The gaps of the triplets in the primary measure, of the first contrast; None before they are measured."""
+    def _own_gaps(self) -> dict[tuple[int, int], float]:
+        """The gap of each triplet and seed in the primary measure, of the first contrast; none before."""
         if "gap_prompts" not in self.run.tables() or not contrasts(self.run.config):
-            return None
-        gaps = galleries.primary_gaps(self._table("gap_prompts"), self.run.config)
-        return gaps[gaps["contrast"] == "-".join(self._contrast(None))]
-
-    def _own_gap(self, number: int, seed: int) -> float | None:
-        """The gap of a triplet, or of its seed where seeds have gaps of their own."""
-        if self._own_gaps is None:
-            raise UserError(
-                f"{self.path}: expected gaps of triplets to sort by, found none: run --stage measure"
-            )
-        rows = self._own_gaps[self._own_gaps["triplet"] == number]
-        rows = rows[rows["seed"] == seed] if "seed" in rows else rows
-        gap = float(rows["gap"].iloc[0]) if len(rows) else float("nan")
-        return gap if np.isfinite(gap) else None
+            return {}
+        gaps = galleries.primary_gaps(self._table("gap_prompts"), self.run.config).dropna(subset="gap")
+        gaps = gaps[gaps["contrast"] == "-".join(self._contrast(None))]
+        rows = (
+            self.samples[["triplet", "seed"]].drop_duplicates().merge(gaps)
+        )  # by seed where seeds have gaps
+        return dict(zip(zip(rows["triplet"], rows["seed"]), rows["gap"]))
 
     def _gap_line(self, number: int, seed: int) -> str:
         """The gap of a triplet in words; nothing where there is none."""
-        if self._own_gaps is None or (gap := self._own_gap(number, seed)) is None:
+        if (gap := self._own_gaps.get((number, seed))) is None:
             return ""
         key = self.run.config.measure.primary
         metric = next((metric for metric in headline_metrics() if metric.key == key), None)

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from markupsafe import Markup
 
 from analysis.loaded_run.images import RunImages
 from analysis.metrics.registry import Metric
-from analysis.report.shown import THUMBNAIL, Cell
 from analysis.study import contrasts, indicators
 from probes.errors import UserError
 from probes.runs.missing import open_run
@@ -137,22 +137,18 @@ class LoadedRun(RunImages):
         from analysis.report.environment import environment  # what draws figures, too
 
         parts: dict[str, Any] = {}
-        for name, read in (("triplets", self._first_triplets), ("numbers", self._numbers)):
+        shown = {
+            "triplets": lambda: Markup(self.gallery(SHOWN_TRIPLETS)._repr_html_()),
+            "numbers": self._numbers,
+        }
+        for name, read in shown.items():
             try:
                 parts[name] = read()
             except UserError as error:
                 parts[name] = str(error)
         people = indicators(self.run.config)
         template = environment().get_template("notebook.html.j2")
-        return template.render(run=self.run, people=people, thumbnail=THUMBNAIL, **parts)
-
-    def _first_triplets(self) -> list[list[Cell | None]]:
-        """Of each of the first triplets the picture and the prompt of every indicator; None where there is none."""
-        rows = []
-        for triplet in self.samples["triplet"].drop_duplicates().head(SHOWN_TRIPLETS):
-            cells = {cell.indicator: cell for cell in self._shown(*self._draw(triplet, None)).cells}
-            rows.append([cells.get(name) for name in self.run.config.indicators])
-        return rows
+        return template.render(run=self.run, people=people, **parts)
 
     def _numbers(self) -> dict[str, Any]:
         """The headline metrics, the mean of every pair with the reference, and the findings of each contrast."""

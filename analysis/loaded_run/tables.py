@@ -6,12 +6,12 @@ import fnmatch
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from analysis.metrics.registry import Metric, headline_metrics
-from analysis.report.findings import Summary, read_gaps, summaries
+from analysis.report.findings import read_gaps, summaries
 from analysis.report.listed_texts import ListedTexts
 from analysis.study import contrasts, indicators
 from analysis.tables.registry import TABLES
@@ -39,11 +39,6 @@ class RunTables:
     def path(self) -> Path:
         """The run directory."""
         return self.run.path
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """The configuration as resolved, as plain data; ``run.config`` is the same with a type."""
-        return self.run.resolved
 
     @cached_property
     def samples(self) -> pd.DataFrame:
@@ -167,10 +162,7 @@ class RunTables:
         """
         kinds = {name: f"attributes/{name}" for name in READERS}
         parts = [
-            part.to_pandas().assign(reader=name)
-            for name, kind in kinds.items()
-            if self.run.parts(kind)
-            for part in self.run.part_tables(kind)
+            self.run.read(kind).assign(reader=name) for name, kind in kinds.items() if self.run.parts(kind)
         ]
         if not parts:
             raise UserError(f"{self.path}: expected answers of a reader, found none: set observe.questions")
@@ -241,20 +233,15 @@ class RunTables:
         return pairs[chosen]
 
     @cached_property
-    def _summaries(self) -> list[Summary]:
-        """What is found of each contrast, as the report has it."""
-        agreement, disparity = self._table("agreement"), self._table("disparity")
-        return summaries(self._gaps, agreement, self.run.config, disparity)
-
-    @cached_property
     def _gaps(self) -> pd.DataFrame:
         """The gaps with their tests."""
         return read_gaps(self._table)
 
     @cached_property
     def _findings(self) -> dict[str, list[Finding]]:
-        """By contrast."""
-        return {"-".join(one.contrast): one.findings for one in self._summaries}
+        """By contrast, as the report has them."""
+        tables = self._table("agreement"), self.run.config, self._table("disparity")
+        return {"-".join(one.contrast): one.findings for one in summaries(self._gaps, *tables)}
 
     def _metrics(self) -> list[Metric]:
         """The headline metrics that this run holds."""
