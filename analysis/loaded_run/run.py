@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from markupsafe import Markup
 
 from analysis.loaded_run.images import RunImages
-from analysis.metrics.registry import Metric
-from analysis.study import contrasts, indicators
+from analysis.study import indicators
 from probes.errors import UserError
 from probes.runs.missing import open_run
 from probes.runs.schemas import FIXED
@@ -19,7 +19,6 @@ from probes.runs.schemas import FIXED
 if TYPE_CHECKING:
     from analysis.export.exporting import Export
     from analysis.report.figures import Drawn
-    from analysis.report.finding import Finding
 
 SHOWN_TRIPLETS = 3
 
@@ -133,36 +132,14 @@ class LoadedRun(RunImages):
         return f"LoadedRun({str(self.path)!r}: {self.run.config.model_name}, {self.run.status}; {there})"
 
     def _repr_html_(self) -> str:
-        """Show the first triplets and the headline numbers; what is not there yet is said in its place."""
+        """The first triplets, and the finding of each headline measure; why, where there are none yet."""
         from analysis.report.environment import environment  # what draws figures, too
 
-        parts: dict[str, Any] = {}
-        shown = {
-            "triplets": lambda: Markup(self.gallery(SHOWN_TRIPLETS)._repr_html_()),
-            "numbers": self._numbers,
-        }
-        for name, read in shown.items():
+        shown: list[str] = []
+        for read in (lambda: [self.gallery(SHOWN_TRIPLETS)], lambda: chain(*self._findings.values())):
             try:
-                parts[name] = read()
+                shown += [Markup(one._repr_html_()) for one in read()]
             except UserError as error:
-                parts[name] = str(error)
-        people = indicators(self.run.config)
+                shown.append(str(error))
         template = environment().get_template("notebook.html.j2")
-        return template.render(run=self.run, people=people, **parts)
-
-    def _numbers(self) -> dict[str, Any]:
-        """The headline metrics, the mean of every pair with the reference, and the findings of each contrast."""
-        metrics = self._metrics()
-        return {
-            "metrics": metrics,
-            "pairs": {
-                pair: [self._mean(metric, pair) for metric in metrics] for pair in self._reference_pairs()
-            },
-            "gaps": {
-                first: [self._found(metric, f"{first}-{second}") for metric in metrics]
-                for first, second in contrasts(self.run.config)
-            },
-        }
-
-    def _found(self, metric: Metric, contrast: str) -> Finding | None:
-        return next((one for one in self._findings[contrast] if one.metric.key == metric.key), None)
+        return template.render(run=self.run, people=indicators(self.run.config), shown=shown)

@@ -13,9 +13,8 @@ import pandas as pd
 from analysis.metrics.registry import Metric, headline_metrics
 from analysis.report.findings import read_gaps, summaries
 from analysis.report.listed_texts import ListedTexts
-from analysis.study import contrasts, indicators
+from analysis.study import contrasts
 from analysis.tables.registry import TABLES
-from analysis.tables.similarities.similarities import pair_name
 from analysis.tables.similarities.stored import StoredSimilarities
 from probes.config.observation import READERS
 from probes.errors import UserError, nearest
@@ -247,11 +246,3 @@ class RunTables:
         """The headline metrics that this run holds."""
         metrics = headline_metrics(self.run.config.measure.text_readout)
         return [metric for metric in metrics if len(metric.rows_of(self._table("disparity")))]
-
-    def _reference_pairs(self) -> list[str]:
-        names, reference = [member.name for member in indicators(self.run.config)], self.run.config.reference
-        return [pair_name(reference, name, names) for name in names if name != reference]
-
-    def _mean(self, metric: Metric, pair: str) -> float:
-        rows = metric.rows_of(self._table("disparity")).set_index("pair")
-        return float(rows["mean"].get(pair, float("nan")))
