@@ -9,8 +9,9 @@ from PIL import Image
 import analysis
 import hooks
 import triptych
+from analysis.metrics.registry import headline_metrics
 from analysis.report.figures.style import Drawn
-from analysis.report.finding import Finding
+from analysis.report.finding import Finding, finding
 from hooks.prompt.wordmap import WordMap
 
 
@@ -23,7 +24,6 @@ def face(path: Path) -> None:
     claim: str = run.z0.claim
     interval: tuple[float, float] = run.finding("ssim", "masculine-feminine").interval
     picture: Image.Image = run.image(0, "feminine")
-    triplet: dict[str, Image.Image] = run.triplet(0)
     overlay: Image.Image = run.word_map("t00000-s0-neutral", "dog").overlay()
     atlas: Drawn = run.plot_atlas()
     scores: Drawn = run.plot("bias-scores-masculine-feminine")
@@ -43,7 +43,6 @@ def face(path: Path) -> None:
         claim,
         interval,
         picture,
-        triplet,
         overlay,
         atlas,
         scores,
@@ -60,9 +59,9 @@ def face(path: Path) -> None:
 def results(path: Path) -> None:
     run: analysis.LoadedRun = analysis.load_run(path)
     gap: pd.DataFrame = run.gap()
-    metrics = analysis.headline_metrics("sequence")
+    metrics = headline_metrics("sequence")
     symbols: list[str] = [metric.symbol for metric in metrics]
-    words: Finding = analysis.finding(gap.iloc[0].to_dict(), metrics[0], "neutral", ("masculine", "feminine"))
+    words: Finding = finding(gap.iloc[0].to_dict(), metrics[0], "neutral", ("masculine", "feminine"))
     claim: str = words.claim
     wrong: int = words.claim  # type: ignore[assignment]  # fails as unused where the type is lost
     print(symbols, claim, wrong)

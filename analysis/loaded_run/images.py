@@ -15,7 +15,7 @@ from analysis.loaded_run.tables import RunTables
 from analysis.metrics.registry import headline_metrics
 from analysis.report import gallery as galleries
 from analysis.report.format import amount
-from analysis.report.shown import Cell, Gallery, GalleryTriplet, Triplet
+from analysis.report.shown import Cell, Gallery, GalleryTriplet
 from analysis.study import contrasts
 from hooks.errors import HookError
 from hooks.prompt.wordlist import Word, find, lower
@@ -39,11 +39,6 @@ class RunImages(RunTables):
             A ``sample_id``; or the number of a triplet, of which `indicator` and `seed` then choose an image (the
             reference and the first seed, by default).
 
-        Raises
-        ------
-        UserError
-            The run holds no such image; the line names the nearest.
-
         Examples
         --------
         >>> run.image("t00000-s0-feminine")  # doctest: +SKIP
@@ -51,23 +46,12 @@ class RunImages(RunTables):
         """
         return self.run.image(self._sample(sample, indicator, seed)["sample_id"])
 
-    def triplet(self, number: int, seed: int | None = None) -> Triplet:
-        """Return the images of one triplet and seed (the first seed if none is given) by indicator.
-
-        Raises
-        ------
-        UserError
-            If the run holds no such triplet and seed.
-        """
-        return Triplet(self._shown(*self._draw(number, seed)))
-
     def gallery(
         self,
         limit: int = 8,
         *,
         word: str | None = None,
         objects: bool = False,
-        prompt: str | None = None,
         triplets: Sequence[int] | None = None,
         sort: str = "number",
     ) -> Gallery:
@@ -83,27 +67,14 @@ class RunImages(RunTables):
             The word or phrase whose heat map lies over the images.
         objects : bool
             Outline the objects that were found, each in the colour of its dependency group; persons are left out.
-        prompt : str, optional
-            Only triplets in one of whose prompts this text stands, whatever its case.
         triplets : sequence of int, optional
             Only these.
         sort : {"number", "gap"}
             ``gap``: by the size of the triplet's own gap in the primary measure, the largest first.
-
-        Raises
-        ------
-        UserError
-            No triplet is left, the word stands in no prompt of them, objects were not looked for, or the run is not
-            measured and to be sorted.
         """
         if sort not in ("number", "gap"):
             raise self._unknown("sort", sort, ("number", "gap"))
         samples = self.samples
-        if prompt is not None:
-            holding = samples["prompt"].str.contains(prompt, case=False, regex=False)
-            if not holding.any():
-                raise self._unknown("text of a prompt", prompt, samples["prompt"].drop_duplicates())
-            samples = samples[samples["triplet"].isin(samples["triplet"][holding])]
         if triplets is not None:
             for one in triplets:
                 self._draw(one, None)
@@ -112,8 +83,11 @@ class RunImages(RunTables):
             samples = self._having(word, samples)
         draws = galleries.choose(samples, limit if sort == "number" else len(samples))
         if sort == "gap":
-            sizes = {draw: abs(gap) for draw in draws if (gap := self._own_gap(*draw)) is not None}
-            draws = sorted(draws, key=lambda draw: -sizes.get(draw, -1.0))
+            if not self._own_gaps:
+                raise UserError(
+                    f"{self.path}: expected gaps of triplets to sort by, found none: run --stage measure"
+                )
+            draws = sorted(draws, key=lambda draw: -abs(self._own_gaps.get(tuple(draw), 0.0)))
         shown = [self._shown(*draw, word=word) for draw in draws[:limit]]
         shown = self._outlined(shown) if objects else shown
         return Gallery(shown, len(samples[["triplet", "seed"]].drop_duplicates()), word or "", objects)
@@ -137,11 +111,6 @@ class RunImages(RunTables):
             Case and punctuation are ignored.
         occurrence : int, optional
             Which of several, from 0; the mean over the tokens of all of them, by default.
-
-        Raises
-        ------
-        UserError
-            The run holds no heat maps or no such image, or the word is not in its prompt; the line names the nearest.
 
         Examples
         --------
@@ -209,32 +178,25 @@ class RunImages(RunTables):
         ]
 
     @cached_property
-    def _own_gaps(self) -> pd.DataFrame | None:
-        """The gaps of the triplets in the primary measure, of the first contrast; None before they are measured."""
+    def _own_gaps(self) -> dict[tuple[int, int], float]:
+        """The gap of each triplet and seed in the primary measure, of the first contrast; none before."""
         if "gap_prompts" not in self.run.tables() or not contrasts(self.run.config):
-            return None
-        gaps = galleries.primary_gaps(self._table("gap_prompts"), self.run.config)
-        return gaps[gaps["contrast"] == "-".join(self._contrast(None))]
-
-    def _own_gap(self, number: int, seed: int) -> float | None:
-        """The gap of a triplet, or of its seed where seeds have gaps of their own."""
-        if self._own_gaps is None:
-            raise UserError(
-                f"{self.path}: expected gaps of triplets to sort by, found none: run --stage measure"
-            )
-        rows = self._own_gaps[self._own_gaps["triplet"] == number]
-        rows = rows[rows["seed"] == seed] if "seed" in rows else rows
-        gap = float(rows["gap"].iloc[0]) if len(rows) else float("nan")
-        return gap if np.isfinite(gap) else None
+            return {}
+        gaps = galleries.primary_gaps(self._table("gap_prompts"), self.run.config).dropna(subset="gap")
+        gaps = gaps[gaps["contrast"] == "-".join(self._contrast(None))]
+        rows = (
+            self.samples[["triplet", "seed"]].drop_duplicates().merge(gaps)
+        )  # by seed where seeds have gaps
+        return dict(zip(zip(rows["triplet"], rows["seed"]), rows["gap"]))
 
     def _gap_line(self, number: int, seed: int) -> str:
         """The gap of a triplet in words; nothing where there is none."""
-        if self._own_gaps is None or (gap := self._own_gap(number, seed)) is None:
+        if (gap := self._own_gaps.get((number, seed))) is None:
             return ""
         key = self.run.config.measure.primary
         metric = next((metric for metric in headline_metrics() if metric.key == key), None)
         first, second = self._contrast(None)
-        shown = amount(gap, metric, True) if metric else number(gap, signed=True)
+        shown = amount(gap, metric, True) if metric else format(gap, "+.3g")
         return f"gap in {metric.symbol if metric else key}, {first} − {second}: {shown}"
 
     def _having(self, word: str, samples: pd.DataFrame) -> pd.DataFrame:

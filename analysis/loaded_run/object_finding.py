@@ -11,28 +11,13 @@ import pandas as pd
 
 @dataclass(frozen=True, repr=False)
 class ObjectFinding:
-    """Which objects differ between the images of two indicators, with the sentences of the report.
+    """Which objects differ between the images of two indicators, with the sentences of the report."""
 
-    Attributes
-    ----------
-    contrast : (str, str)
-        Differences of presence are positive towards the first.
-    claim : str
-        How many objects differ, and which.
-    whole : str
-        Whether all objects together differ; empty where that was not tested.
-    paper : str
-        What the chi-square test of Wu et al. (2025, Table 7) says, and whether its conditions hold.
-    objects : DataFrame
-        The rows of ``tables/object_claims`` that are more than open, one per object: ``object``, ``claim``,
-        ``difference`` of the shares of images with its interval, p-values.
-    """
-
-    contrast: tuple[str, str]
-    claim: str
-    whole: str
-    paper: str
-    objects: pd.DataFrame
+    contrast: tuple[str, str]  # differences of presence are positive towards the first
+    claim: str  # how many objects differ, and which
+    whole: str  # whether all objects together differ; empty where that was not tested
+    paper: str  # the chi-square test of Wu et al. (2025, Table 7), and whether its conditions hold
+    objects: pd.DataFrame  # the rows of ``tables/object_claims`` that are more than open
 
     def _sentences(self) -> Sequence[str]:
         return [text for text in (self.claim, self.whole, self.paper) if text]

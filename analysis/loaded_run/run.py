@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from analysis.loaded_run.figures import RunFigures
+import pandas as pd
+from markupsafe import Markup
+
 from analysis.loaded_run.images import RunImages
-from analysis.metrics.registry import Metric
-from analysis.report.shown import THUMBNAIL, Cell
-from analysis.study import contrasts, indicators
+from analysis.study import indicators
 from probes.errors import UserError
 from probes.runs.missing import open_run
 from probes.runs.schemas import FIXED
 
 if TYPE_CHECKING:
     from analysis.export.exporting import Export
-    from analysis.report.finding import Finding
+    from analysis.report.figures import Drawn
 
 SHOWN_TRIPLETS = 3
 
@@ -37,26 +39,64 @@ def load_run(path: str | Path) -> LoadedRun:
     return LoadedRun(open_run(path))
 
 
-class LoadedRun(RunImages, RunFigures):
+class LoadedRun(RunImages):
     """One run, its tables and images; each table is read when it is first asked for. A notebook shows what it is.
 
-    Numbers: `gap` and `disparity` of sites, steps and metrics; `finding` of a headline measure in words, `z0`, `ssim`
-    and `diff_pix` for short, `object_finding` of objects; `table` any other table that `tables` lists; `pairs` single
-    similarities, `answers` what readers said of each image. Images: `image`, `triplet`, `gallery`, `word_map`. Figures:
-    `plot_atlas`, `plot_gap`, `plot_forest`, and `plot` any of the report that `plots` lists. For other programs:
-    `export`. What a run does not hold (yet), and a name that it does not know, is a `probes.errors.UserError`, which
-    names what is near.
+    Numbers: `gap` of sites, steps and metrics; `finding` of a headline measure in words, `z0` for short,
+    `object_finding` of objects; `table` any table that `tables` lists; `pairs` single similarities, `answers` what
+    readers said of each image. Images: `image`, `gallery`, `word_map`. Figures: `plot_atlas`, and `plot` any of the
+    report that `plots` lists. For other programs: `export`. What a run does not hold (yet), and a name that it does not
+    know, is a `probes.errors.UserError`, which names what is near.
 
     Attributes
     ----------
     samples : DataFrame
         One row per image: ``sample_id``, ``triplet``, ``prompt``, ``indicator``, ``word``, ``seed`` ...
         (without the image itself, which `image` gives).
-    words : DataFrame
-        One row per (sample, word): its heat map, row-major, ``height`` x ``width``.
-    objects : DataFrame
-        One row per detection or hidden noun: ``lemma``, ``best_word``, ``coverage``, ``group``.
     """
+
+    def plots(self) -> pd.DataFrame:
+        """Return the figures of the report that the run holds something for, by name, each with its title."""
+        return pd.DataFrame(
+            {"plot": list(self._figures), "title": [drawn.title for drawn in self._figures.values()]}
+        )
+
+    def plot(self, name: str) -> Drawn:
+        """Return a figure of the report by its name, also one of a method: an audit's, a trace's.
+
+        Parameters
+        ----------
+        name : str
+            As `plots` lists them: ``"bias-scores-masculine-feminine"``, ``"gep-vectors"``, ``"dalleval-professions"``,
+            ``"trace-shares"`` ...
+
+        Examples
+        --------
+        >>> run.plot("trace-shares").save("shares.pdf")  # doctest: +SKIP
+        """
+        if name in self._figures:
+            return self._figures[name]
+        raise self._unknown("plot", name, self._figures)
+
+    def plot_atlas(self, contrast: str | None = None) -> Drawn:
+        """Draw the gap at every site and step as colour.
+
+        Parameters
+        ----------
+        contrast : str, optional
+            ``FIRST-SECOND``; the first of the configuration, by default.
+        """
+        from analysis.report.figures.atlas import draw_atlas
+
+        config, table = self.run.config, self._table("timesteps")
+        timesteps = dict(zip(table["step"].astype(int), table["timestep"].astype(float)))
+        pair = self._contrast(contrast)
+        figure = draw_atlas(self._gaps, timesteps, pair, config.reference, config.measure.alpha)
+        if figure is None:
+            raise UserError(
+                f"{self.path}: expected gaps at sites with steps to draw, found none: capture such sites"
+            )
+        return figure
 
     def export(self, to: str, out: str | Path | None = None) -> Export:
         """Write the run in a format of other programs; return the place, and Python that opens it.
@@ -67,11 +107,6 @@ class LoadedRun(RunImages, RunFigures):
             ``"datasets"``, ``"coco"``, ``"imagefolder"``, ``"csv"`` or ``"card"``.
         out : str or Path, optional
             The folder to write, new or empty; by default ``<run>-<to>`` in the working directory.
-
-        Raises
-        ------
-        UserError
-            There is no such format, the folder is not empty, or the run is too small for a card.
 
         Examples
         --------
@@ -84,47 +119,27 @@ class LoadedRun(RunImages, RunFigures):
             raise self._unknown("format", to, FORMATS)
         return export_run(self.path, to, out)
 
+    @cached_property
+    def _figures(self) -> dict[str, Drawn]:
+        """The figures of the report by name."""
+        from analysis.report import page
+
+        return page.draw(page.read(self.run))
+
     def __repr__(self) -> str:
         parts = [kind for kind in FIXED if self.run.parts(kind)]
         there = ", ".join(dict.fromkeys([*parts, *self.run.tables()])) or "nothing yet"
         return f"LoadedRun({str(self.path)!r}: {self.run.config.model_name}, {self.run.status}; {there})"
 
     def _repr_html_(self) -> str:
-        """Show the first triplets and the headline numbers; what is not there yet is said in its place."""
+        """The first triplets, and the finding of each headline measure; why, where there are none yet."""
         from analysis.report.environment import environment  # what draws figures, too
 
-        parts: dict[str, Any] = {}
-        for name, read in (("triplets", self._first_triplets), ("numbers", self._numbers)):
+        shown: list[str] = []
+        for read in (lambda: [self.gallery(SHOWN_TRIPLETS)], lambda: chain(*self._findings.values())):
             try:
-                parts[name] = read()
+                shown += [Markup(one._repr_html_()) for one in read()]
             except UserError as error:
-                parts[name] = str(error)
-        people = indicators(self.run.config)
+                shown.append(str(error))
         template = environment().get_template("notebook.html.j2")
-        return template.render(run=self.run, people=people, thumbnail=THUMBNAIL, **parts)
-
-    def _first_triplets(self) -> list[list[Cell | None]]:
-        """Of each of the first triplets the picture and the prompt of every indicator; None where there is none."""
-        rows = []
-        for triplet in self.samples["triplet"].drop_duplicates().head(SHOWN_TRIPLETS):
-            cells = {cell.indicator: cell for cell in self._shown(*self._draw(triplet, None)).cells}
-            rows.append([cells.get(name) for name in self.run.config.indicators])
-        return rows
-
-    def _numbers(self) -> dict[str, Any]:
-        """The headline metrics, the mean of every pair with the reference, and the findings of each contrast."""
-        metrics = self._metrics()
-        return {
-            "metrics": metrics,
-            "pairs": {
-                pair: [self._cell(metric, pair, "mean") for metric in metrics]
-                for pair in self._reference_pairs()
-            },
-            "gaps": {
-                first: [self._found(metric, f"{first}-{second}") for metric in metrics]
-                for first, second in contrasts(self.run.config)
-            },
-        }
-
-    def _found(self, metric: Metric, contrast: str) -> Finding | None:
-        return next((one for one in self._findings[contrast] if one.metric.key == metric.key), None)
+        return template.render(run=self.run, people=indicators(self.run.config), shown=shown)

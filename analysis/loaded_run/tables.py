@@ -6,17 +6,15 @@ import fnmatch
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from analysis.metrics.registry import Metric, headline_metrics
-from analysis.report.findings import Summary, read_gaps, summaries
+from analysis.report.findings import read_gaps, summaries
 from analysis.report.listed_texts import ListedTexts
-from analysis.study import contrasts, indicators
+from analysis.study import contrasts
 from analysis.tables.registry import TABLES
-from analysis.tables.similarities.similarities import pair_name
 from analysis.tables.similarities.stored import StoredSimilarities
 from probes.config.observation import READERS
 from probes.errors import UserError, nearest
@@ -41,20 +39,10 @@ class RunTables:
         """The run directory."""
         return self.run.path
 
-    @property
-    def config(self) -> dict[str, Any]:
-        """The configuration as resolved, as plain data; ``run.config`` is the same with a type."""
-        return self.run.resolved
-
     @cached_property
     def samples(self) -> pd.DataFrame:
         """One row per image."""
         return self.run.samples()
-
-    @cached_property
-    def words(self) -> pd.DataFrame:
-        """One row per (sample, word)."""
-        return self.run.read("words")
 
     def gap(
         self,
@@ -84,45 +72,22 @@ class RunTables:
             The rows of ``tables/gap``, one per (space, site, step, metric, contrast), each with its test against words
             (``tables/word_gap``) and of equivalence; `docs/reference/tables.md` says what each column holds.
 
-        Raises
-        ------
-        UserError
-            The run is not measured, or knows no such site, step, metric or contrast; the line names the nearest.
-
         Examples
         --------
         >>> run.gap("unet.*.cross", step=0)[["site", "gap", "ci_low", "ci_high"]]  # doctest: +SKIP
         """
-        return self._selected(self._gaps, site, {"step": step, "metric": metric, "contrast": contrast})
-
-    def disparity(
-        self,
-        site: str | Iterable[str] | None = None,
-        *,
-        step: int | None = None,
-        metric: str | None = None,
-        pair: str | None = None,
-    ) -> pd.DataFrame:
-        """Return similarities of pairs of indicators: mean over prompts with its interval.
-
-        Parameters
-        ----------
-        site, step, metric
-            As of `gap`.
-        pair : str, optional
-            ``FIRST-SECOND``, as ``"neutral-feminine"``. All, by default.
-
-        Returns
-        -------
-        DataFrame
-            The rows of ``tables/disparity``, one per (space, site, step, metric, pair).
-
-        Raises
-        ------
-        UserError
-            As of `gap`.
-        """
-        return self._selected(self._table("disparity"), site, {"step": step, "metric": metric, "pair": pair})
+        table = self._gaps
+        if site is not None:
+            table = self._at_sites(table, [site] if isinstance(site, str) else list(site))
+        if step is not None and step not in set(steps := table["step"]):
+            raise UserError(
+                f"{self.path}: expected a step from {steps.min()} to {steps.max()}, got {step!r:.60}: choose one"
+            )
+        for column, value in {"step": step, "metric": metric, "contrast": contrast}.items():
+            if value is not None and value not in set(table[column]):
+                raise self._unknown(column, value, table[column].unique())
+            table = table if value is None else table[table[column] == value]
+        return table.copy()
 
     def finding(self, measure: str, contrast: str | None = None) -> Finding:
         """Return the gap of a headline measure with what may be said of it, as on the report.
@@ -133,11 +98,6 @@ class RunTables:
             ``"z0"``, ``"t"``, ``"ssim"``, ``"diff_pix"``, or another headline measure that the run holds.
         contrast : str, optional
             ``FIRST-SECOND``; the first of the configuration, by default.
-
-        Raises
-        ------
-        UserError
-            The run is not measured, or knows no such measure or contrast.
         """
         first, second = self._contrast(contrast)
         found = {one.metric.key: one for one in self._findings[f"{first}-{second}"]}
@@ -152,11 +112,6 @@ class RunTables:
         ----------
         contrast : str, optional
             ``FIRST-SECOND``; the first of the configuration, by default.
-
-        Raises
-        ------
-        UserError
-            Objects were not looked for, the run is not measured, or has no such contrast.
         """
         from analysis.loaded_run.object_finding import ObjectFinding
         from analysis.report.objects import of_contrast, read_objects
@@ -174,23 +129,8 @@ class RunTables:
 
     @property
     def z0(self) -> Finding:
-        """The gap of the final latents; of the first contrast, as the next two are."""
+        """The gap of the final latents; of the first contrast."""
         return self.finding("z0")
-
-    @property
-    def ssim(self) -> Finding:
-        """The gap of the structural similarity of images."""
-        return self.finding("ssim")
-
-    @property
-    def diff_pix(self) -> Finding:
-        """The gap of the share of pixels that differ, in percentage points."""
-        return self.finding("diff_pix")
-
-    @cached_property
-    def objects(self) -> pd.DataFrame:
-        """One row per detection or hidden noun."""
-        return self.run.table("objects")
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a table of the run by name."""
@@ -201,25 +141,6 @@ class RunTables:
         names = self.run.tables()
         rows = [TABLES[name].rows if name in TABLES else "" for name in names]
         return ListedTexts({"table": names, "row": rows})
-
-    def columns(self, name: str) -> pd.DataFrame:
-        """Return what every column of a table holds: ``column``, ``type``, ``unit``, ``meaning``.
-
-        Raises
-        ------
-        UserError
-            There is no such table; the line names the nearest.
-
-        Examples
-        --------
-        >>> run.columns("gap").set_index("column").loc["p_control", "meaning"]  # doctest: +SKIP
-        """
-        from analysis.tables.registry import columns_of
-
-        if name not in TABLES:
-            raise self._unknown("table", name, TABLES)
-        frame = ListedTexts([vars(column) for column in columns_of(name)])
-        return ListedTexts(frame.rename(columns={"name": "column"}))
 
     def answers(self, question: str | None = None) -> pd.DataFrame:
         """Return what readers answered about every image (`observe.questions`).
@@ -234,21 +155,13 @@ class RunTables:
         DataFrame
             One row per image, reader and question: ``answer`` as given, ``reading``, empty where undecided ...
 
-        Raises
-        ------
-        UserError
-            No reader was asked, or no such question.
-
         Examples
         --------
         >>> run.answers("gender").value_counts(["reader", "reading"])  # doctest: +SKIP
         """
         kinds = {name: f"attributes/{name}" for name in READERS}
         parts = [
-            part.to_pandas().assign(reader=name)
-            for name, kind in kinds.items()
-            if self.run.parts(kind)
-            for part in self.run.part_tables(kind)
+            self.run.read(kind).assign(reader=name) for name, kind in kinds.items() if self.run.parts(kind)
         ]
         if not parts:
             raise UserError(f"{self.path}: expected answers of a reader, found none: set observe.questions")
@@ -275,41 +188,18 @@ class RunTables:
             ``metric``, ``triplet``, ``seed``, ``pair``, ``value`` (in the units of the metric, NaN where there is
             none), ``reason`` why it is NaN, ``version``.
 
-        Raises
-        ------
-        UserError
-            If the run is not measured, or holds no such similarity.
-
         Examples
         --------
         >>> run.pairs(site="unet.mid").groupby(["pair", "step"])["value"].mean()  # doctest: +SKIP
         """
-        known = self.similarities.keys
+        similarities = StoredSimilarities(self.run)
+        known = similarities.keys
         keys = [key for key in known if site in (None, key[1]) and metric in (None, key[2])]
         if not keys:
             names = dict.fromkeys(own if metric is None else f"{own}, {name}" for _, own, name in known)
             what = "site" if metric is None else "site and metric"
             raise self._unknown(what, ", ".join(filter(None, (site, metric))), names)
-        return self.similarities.tidy(keys)
-
-    @cached_property
-    def similarities(self) -> StoredSimilarities:
-        """All similarities of the run, as arrays; see `analysis.tables.similarities.similarities.Similarities`."""
-        return StoredSimilarities(self.run)
-
-    def headline(self) -> pd.DataFrame:
-        """Return the paper's table: pairs with the reference, at the end of each space.
-
-        Returns
-        -------
-        DataFrame
-            Rows are pairs, columns the metrics under the paper's names; the cells are means over prompts.
-        """
-        metrics = self._metrics()
-        rows = {
-            pair: [self._cell(metric, pair, "mean") for metric in metrics] for pair in self._reference_pairs()
-        }
-        return pd.DataFrame.from_dict(rows, orient="index", columns=[metric.symbol for metric in metrics])
+        return similarities.tidy(keys)
 
     def _table(self, name: str) -> pd.DataFrame:
         """A result table, read once."""
@@ -317,38 +207,17 @@ class RunTables:
             self._tables[name] = self.run.table(name)
         return self._tables[name]
 
-    def _selected(
-        self, table: pd.DataFrame, site: str | Iterable[str] | None, columns: dict[str, str | int | None]
-    ) -> pd.DataFrame:
-        """Rows of a table by their site and other columns."""
-        if site is not None:
-            table = self._at_sites(table, [site] if isinstance(site, str) else list(site))
-        for column, wanted in columns.items():
-            if wanted is None:
-                continue
-            rows = table[table[column] == wanted]
-            if rows.empty and column == "step":
-                steps = table["step"]
-                raise UserError(
-                    f"{self.path}: expected a step from {steps.min()} to {steps.max()}, got {wanted!r:.60}: choose one"
-                )
-            if rows.empty:
-                raise self._unknown(column, wanted, table[column].unique())
-            table = rows
-        return table.copy()
-
     def _at_sites(self, table: pd.DataFrame, patterns: Sequence[str]) -> pd.DataFrame:
         """The rows of sites that match a pattern, or that a headline measure has."""
         measures = {metric.key: metric for metric in self._metrics()}
-        sites = table["site"].unique()
-        chosen = np.full(len(table), False)
+        sites, chosen = table["site"].unique(), table["site"].isin([])
         for pattern in patterns:
-            matched = [site for site in sites if fnmatch.fnmatchcase(site, pattern)]
-            if not matched and pattern in measures:
-                chosen |= table.index.isin(measures[pattern].rows_of(table).index)
-            elif not matched:
-                raise self._unknown("site", pattern, [*sites, *measures])
-            chosen |= table["site"].isin(matched).to_numpy(bool)
+            matched = table["site"].isin(fnmatch.filter(sites, pattern))
+            if not matched.any():
+                if pattern not in measures:
+                    raise self._unknown("site", pattern, [*sites, *measures])
+                matched = table.index.isin(measures[pattern].rows_of(table).index)
+            chosen |= matched
         return table[chosen]
 
     def _unknown(self, what: str, got: object, known: Iterable[str]) -> UserError:
@@ -363,31 +232,17 @@ class RunTables:
         return pairs[chosen]
 
     @cached_property
-    def _summaries(self) -> list[Summary]:
-        """What is found of each contrast, as the report has it."""
-        agreement, disparity = self._table("agreement"), self._table("disparity")
-        return summaries(self._gaps, agreement, self.run.config, disparity)
-
-    @cached_property
     def _gaps(self) -> pd.DataFrame:
         """The gaps with their tests."""
         return read_gaps(self._table)
 
     @cached_property
     def _findings(self) -> dict[str, list[Finding]]:
-        """By contrast."""
-        return {"-".join(one.contrast): one.findings for one in self._summaries}
+        """By contrast, as the report has them."""
+        tables = self._table("agreement"), self.run.config, self._table("disparity")
+        return {"-".join(one.contrast): one.findings for one in summaries(self._gaps, *tables)}
 
     def _metrics(self) -> list[Metric]:
         """The headline metrics that this run holds."""
         metrics = headline_metrics(self.run.config.measure.text_readout)
         return [metric for metric in metrics if len(metric.rows_of(self._table("disparity")))]
-
-    def _reference_pairs(self) -> list[str]:
-        names, reference = [member.name for member in indicators(self.run.config)], self.run.config.reference
-        return [pair_name(reference, name, names) for name in names if name != reference]
-
-    def _cell(self, metric: Metric, pair: str, column: str) -> float:
-        rows = metric.rows_of(self._table("disparity"))
-        rows = rows[rows["pair"] == pair]
-        return float(rows[column].iloc[0]) if len(rows) else float("nan")

@@ -1,4 +1,4 @@
-"""Images of a run as a notebook shows them: one triplet, and a gallery of several."""
+"""Images of a run as a notebook shows them: a gallery of triplets."""
 
 from __future__ import annotations
 
@@ -60,23 +60,6 @@ class GalleryTriplet:
     cells: Sequence[Cell]
     gap: str = ""
     noun: str = "triplet"
-
-
-class Triplet(dict[str, Image.Image]):
-    """The images of one triplet and seed by indicator: a dict, which a notebook shows as pictures with their prompts.
-
-    ``shown`` is the same with prompts, sample ids and the gap of the triplet.
-    """
-
-    def __init__(self, shown: GalleryTriplet) -> None:
-        super().__init__({cell.indicator: cell.image for cell in shown.cells})
-        self.shown = shown
-
-    def __repr__(self) -> str:
-        return _lines(self.shown)
-
-    def _repr_html_(self) -> str:
-        return _page([self.shown], "")
 
 
 @dataclass(frozen=True, repr=False)

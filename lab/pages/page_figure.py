@@ -22,7 +22,7 @@ SIZE, MARGIN, COLOURS = 256, 16, 128
 def work(options: Namespace) -> None:
     """Draw the images of a triplet, and below each the heat map of a word over it."""
     run = load_run(options.run)
-    images = dict(list(run.triplet(TRIPLET).items())[:3])
+    images = {name: run.image(TRIPLET, name) for name in list(run.run.config.indicators)[:3]}
     sheet = Image.new("RGB", ((SIZE + MARGIN) * len(images) - MARGIN, 2 * SIZE + MARGIN), "white")
     for column, (indicator, image) in enumerate(images.items()):
         large = image.resize((SIZE, SIZE), Image.NEAREST)

@@ -14,7 +14,7 @@ import pandas as pd
 from analysis.methods.audit import design as designs
 from analysis.methods.audit.agreement import agreement_table
 from analysis.methods.audit.claims import adjust_page, possible, sentences
-from analysis.methods.audit.columns import FACTOR, TABLES, described
+from analysis.methods.audit.columns import TABLES
 from analysis.methods.audit.design import Design, Reference
 from analysis.methods.audit.differences import difference_table
 from analysis.methods.audit.labels import MISSING, UNDECIDED, find_columns, join_answers, read_labels
@@ -25,7 +25,7 @@ from analysis.report.format import counted, listed
 from analysis.report.listed_texts import ListedTexts
 from analysis.studies.labels.form import open_labels
 from probes.csv_text import csv_bytes
-from probes.errors import UserError, nearest
+from probes.errors import UserError
 from probes.runs.parts import write_bytes
 from probes.user_tables import Source
 
@@ -45,7 +45,7 @@ class LabelledAudit:
     design : Design
         Which answer is asked, of which factors, compared with what.
     tables : dict of str to DataFrame
-        By the names below; what their columns hold says `columns`. Each is an attribute, too: ``audit.shares``.
+        By the names below. Each is an attribute, too: ``audit.shares``.
 
         ``pictures``: one row per picture; ``shares``: the share of each model and level of every factor; ``between``:
         whether professions differ; ``differences``: what each level of a factor changes, and how every two models
@@ -74,20 +74,6 @@ class LabelledAudit:
         texts = sentences(self.tables, self.design)
         rows = [(question, line) for question, lines in texts.items() for line in lines]
         return ListedTexts(rows, columns=["question", "sentence"])
-
-    def columns(self, name: str) -> pd.DataFrame:
-        """Return what every column of a table holds: ``column``, ``type``, ``unit``, ``meaning``.
-
-        Raises
-        ------
-        UserError
-            There is no such table; the line names the nearest.
-        """
-        if name not in TABLES:
-            raise UserError(f"table: {nearest('table', name, TABLES)}")
-        rows = ListedTexts([vars(column) for column in described(name)]).rename(columns={"name": "column"})
-        rows["column"] = rows["column"].replace(FACTOR, ", ".join(self.design.factors))
-        return ListedTexts(rows)
 
     def plot(self) -> Drawn:
         """Draw the share of every cell with its interval, a panel for each model."""

@@ -13,7 +13,7 @@ from analysis.methods.audit.labels import MISSING
 from analysis.report.format import p_value
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.prediction_powered import powered_shares
-from analysis.stats.proportions import newcombe_interval, wilson_interval
+from analysis.stats.proportions import wilson_interval
 
 UNDECIDED = "undecided"
 CONFUSIONS = ("by", "group", "label", "reading", "count", "of")
@@ -60,14 +60,6 @@ def corrected_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
         readings[place, : len(cell)] = _answered(cell["reading"], design)
         labels[place, np.flatnonzero(known)] = _answered(cell["answer"][known], design)
     powered = powered_shares(labels, readings, level=design.level)
-    reference = np.array([design.reference[key[1]] for key in order], float)
-    n = np.array([design.reference_n.get(key[1], 0) for key in order], float)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        newcombe = newcombe_interval(powered.share, powered.effective, reference, n, design.level)
-    sized = (n > 0) & (powered.effective > 0)
-    low, high = (
-        np.where(sized, both, end - reference) for both, end in zip(newcombe, (powered.low, powered.high))
-    )
     table = pd.DataFrame(order, columns=keys)
     p_labelled = {name: chosen_whatever_is_read(rows, design) for name, rows in pictures.groupby("model")}
     return table.assign(
@@ -75,10 +67,6 @@ def corrected_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
         share_reader=_share(readings),
         share_labels=_share(labels),
         **{name: getattr(powered, name) for name in ("share", "low", "high")},
-        reference=reference,
-        difference=powered.share - reference,
-        difference_low=low,
-        difference_high=high,
         **{name: getattr(powered, name) for name in ("effective", "weight")},
         p_labelled=table["model"].map(p_labelled).astype(float),
         reason=powered.reason,

@@ -4,7 +4,7 @@ Generates the prompts with the words of the run's first contrast, words of the s
 activations' means (into ``run`` of the output folder, and resumes there when it is called again), and fits probes to
 every site and step. Writes ``decoding.csv`` (a score of a site, group of token positions and step), on toyworld's
 models with how early anybody could read it, ``decoding_sites.csv`` (sites ranked by how well they are read, and from
-which step on) and figures as PDF and PNG. Readable is not used: probes stand beside interventions (``trace``).
+which step on) and a figure as PDF and PNG. Readable is not used: probes stand beside interventions (``trace``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from analysis.methods.decoding import fit, places
 from analysis.methods.decoding.defaults import NOT_USED, SITES
@@ -49,9 +48,7 @@ def measure(
     chosen, found = places.roles(run.config), places.read(run, sites)
     places.require_prompts(str(run.path), found.samples["triplet"].nunique())
     outcome = outcome_labels(run, found, chosen)
-    total = sum(values.shape[1] for values in found.values.values())
-    with tqdm(total=total, desc="decode", unit="probe", disable=not progress) as bar:
-        table = fit.decoding(found, chosen, outcome, choice, bar.update)
+    table = fit.decoding(found, chosen, outcome, choice, progress=progress)
     per_step = table[table["step"] >= 0].drop_duplicates("step").sort_values("step")
     if by_checker(run.config.model) and len(per_step):
         texts = run.samples(["prompt", "indicator"])
@@ -112,12 +109,11 @@ def work(options: argparse.Namespace) -> None:
         write_bytes(out / f"{name}.csv", csv_bytes(table))
     chosen = places.roles(run.config)
     words = " or ".join(run.config.indicators[name].word for name in (chosen.second, chosen.first))
-    for across in ("step", "group"):
-        figure = draw_scores(tables["decoding"], tables["decoding_sites"], words, across)
-        for name, data in files(figure).items() if figure else ():
-            write_bytes(out / name, data)
+    figure = draw_scores(tables["decoding"], tables["decoding_sites"], words)
+    for name, data in files(figure).items() if figure else ():
+        write_bytes(out / name, data)
     print(summary(tables["decoding_sites"], chosen))
-    print(f"tables and figures: {out}")
+    print(f"tables and figure: {out}")
 
 
 def _run(options: argparse.Namespace) -> Run:

@@ -1,4 +1,4 @@
-"""Figures of probes: sites down, steps or groups of token positions across, scores as colour."""
+"""The figure of probes: sites down, steps across, scores as colour."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from analysis.report.figures.atlas import MAX_HEIGHT, ROW_HEIGHT, step_label
 from analysis.report.figures.style import DIVERGING, DOUBLE, INK, Drawn, new_figure, style
 from hooks.architectures.addresses import place
 
-POSITIONS = ("start", "before", "word", "after", "end", "padding")
 ROOM = (0.035, 0, 0.965, 1)  # labels of sites are measured too narrow at 100 dpi
 PANELS = {  # of a score: title and range of colours, whose middle is chance
     "auc": ("the two words,\nheld-out prompts", 0.0, 1.0),
@@ -22,31 +21,24 @@ PANELS = {  # of a score: title and range of colours, whose middle is chance
 }
 
 
-def draw_scores(table: pd.DataFrame, sites: pd.DataFrame, words: str, across: str) -> Drawn | None:
-    """The scores of every site, across steps (``step``) or groups of token positions (``group``); None without any."""
-    of_tokens = table["group"] != ""
-    steps = across == "step"
-    rows = table[~of_tokens & (table["step"] >= 0)] if steps else table[of_tokens & (table["step"] <= 0)]
-    rows = rows[rows["value"].notna()]
-    if not (rows["site"] != READER).any():
+def draw_scores(table: pd.DataFrame, sites: pd.DataFrame, words: str) -> Drawn | None:
+    """The scores of every site that is read at each step, across steps; None where there is none."""
+    rows = table[(table["group"] == "") & (table["step"] >= 0) & table["value"].notna()]
+    known = set(rows["site"])
+    if not known - {READER}:
         return None
-    names = [
-        *sorted(set(rows["site"]) - {READER}, key=place),
-        *([READER] if steps and READER in set(rows["site"]) else []),
-    ]
-    values = set(rows[across])
-    cells = sorted(values) if steps else [group for group in POSITIONS if group in values]
+    names = [*sorted(known - {READER}, key=place), *(known & {READER})]
+    steps = sorted(set(rows["step"]))
     timesteps = dict(zip(rows["step"], rows["timestep"]))
-    begun = sites[sites["group"] == ""].set_index("site")["decoding_step"]
+    begun = sites[sites["group"] == ""].set_index("site")["decoding_step"].dropna()
     panels = {name: panel for name, panel in PANELS.items() if (rows["score"] == name).any()}
     with style():
-        height = min(ROW_HEIGHT * (1.0 if steps else 1.3) * len(names) + 1.9, MAX_HEIGHT)
-        figure = new_figure(DOUBLE, height)
+        figure = new_figure(DOUBLE, min(ROW_HEIGHT * len(names) + 1.9, MAX_HEIGHT))
         figure.get_layout_engine().set(rect=ROOM)
         grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
         for axes, (score, (title, low, high)) in zip(grid, panels.items()):
-            wide = rows[rows["score"] == score].pivot(index="site", columns=across, values="value")
-            shown = np.ma.masked_invalid(wide.reindex(index=names, columns=cells).to_numpy(float))
+            wide = rows[rows["score"] == score].pivot(index="site", columns="step", values="value")
+            shown = np.ma.masked_invalid(wide.reindex(index=names, columns=steps).to_numpy(float))
             axes.set_facecolor("#eeeeee")  # what is undefined
             mesh = axes.pcolormesh(
                 shown, cmap=DIVERGING, norm=Normalize(low, high), edgecolors="face", lw=0.1
@@ -58,33 +50,23 @@ def draw_scores(table: pd.DataFrame, sites: pd.DataFrame, words: str, across: st
             bar.outline.set_visible(False)
             bar.set_ticks([low, (low + high) / 2, high])
             bar.set_label("difference" if low < 0 else "AUC")
-            if steps:
-                chosen = range(0, len(cells), max(1, int(np.ceil(len(cells) / 4))))
-                axes.set_xticks(
-                    [i + 0.5 for i in chosen], [step_label(int(cells[i]), timesteps) for i in chosen]
-                )
-            else:
-                axes.set_xticks(np.arange(len(cells)) + 0.5, cells, rotation=90)
-            if steps and score == "auc":
-                dots = [
-                    (cells.index(begun[name]), y) for y, name in enumerate(names) if begun.get(name) in values
-                ]
+            ticks = range(0, len(steps), max(1, int(np.ceil(len(steps) / 4))))
+            axes.set_xticks([i + 0.5 for i in ticks], [step_label(int(steps[i]), timesteps) for i in ticks])
+            if score == "auc":
+                dots = [(steps.index(begun[name]), y) for y, name in enumerate(names) if name in begun]
                 x, y = np.reshape(dots, (-1, 2)).T + 0.5
                 axes.scatter(x, y, s=5, facecolors="white", edgecolors=INK, lw=0.5)
         grid[0].set_ylim(len(names), 0)
         grid[0].set_yticks(np.arange(len(names)) + 0.5, map(_label, names))
-    caption = "Area under the ROC curve of linear probes by site and " + (
-        "step; white: chance. Dots: the decoding step, the first whose lower bound is above ½ and that reaches 90 % of"
-        " the last step's AUC. "
-        if steps
-        else "group of positions around the indicator's word; white: chance. "
+    caption = (
+        "Area under the ROC curve of linear probes by site and step; white: chance. Dots: the decoding step, the first"
+        " whose lower bound is above ½ and that reaches 90 % of the last step's AUC. "
     )
     if READER in names:
         caption += (
             "Last row: how early anybody reads the component off a whole latent, of noised renderings. "
         )
-    name = "decoding-steps" if steps else "decoding-positions"
-    return Drawn(name, figure, f"What probes read: {words}", caption + NOT_USED, wide=True)
+    return Drawn("decoding-steps", figure, f"What probes read: {words}", caption + NOT_USED, wide=True)
 
 
 def _label(site: str) -> str:

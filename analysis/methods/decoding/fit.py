@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from analysis.methods.decoding.places import OUTCOME, SYNONYMS, Activations, Roles, cells
 from analysis.methods.decoding.scores import (
@@ -32,32 +33,10 @@ RENDERINGS = 15  # of each prompt and component
 # Of 1e-4, 1e-3 and 1e-2 the one that reads best at middle noise (AUC 0.942, 0.943, 0.934 at timestep 599); the latents
 # have 1,024 channels, for which C = 1 is too weak a penalty.
 READER_STRENGTH = 1e-3
-COLUMNS = (
-    "site",
-    "group",
-    "step",
-    "timestep",
-    "score",
-    "value",
-    "low",
-    "high",
-    "n",
-    "n_prompts",
-    "reason",
-    "version",
-)
-SITE_COLUMNS = (
-    "site",
-    "group",
-    "score",
-    "low",
-    "high",
-    "step",
-    "decoding_step",
-    "timestep",
-    "reason",
-    "version",
-)
+SITE_COLUMNS = [
+    *("site", "group", "score", "low", "high", "step"),
+    *("decoding_step", "timestep", "reason", "version"),
+]
 
 
 def decoding(
@@ -65,22 +44,24 @@ def decoding(
     chosen: Roles,
     outcome: NDArray[np.float64],
     choice: Choice = USUAL,
-    tick: Callable[[], Any] = lambda: None,
+    *,
+    progress: bool = False,
 ) -> pd.DataFrame:
     """Table ``decoding``: one row per place, call and score, in the order in which sites run."""
-    rows: list[tuple] = []
+    rows: list[dict[str, Any]] = []
+    total = sum(values.shape[1] for values in found.values.values())
     before: tuple[Any, PlaceRows, dict[str, IntervalEstimate]] | None = None
-    for place, call, rows_of_words, other_rows in cells(found, chosen, outcome):
+    places = tqdm(cells(found, chosen, outcome), "decode", total, unit="probe", disable=not progress)
+    for place, call, rows_of_words, other_rows in places:
         if before and before[0] == place and np.array_equal(before[1].x, rows_of_words.x):
             scores = before[2]  # keys and values of a text are the same at each step
         else:
             scores = _scores(rows_of_words, other_rows, choice)
         timestep = found.timesteps[place][call]
         step = call if np.isfinite(timestep) else -1
-        rows += _rows((*place, step, timestep), scores, len(np.unique(rows_of_words.prompt)))
+        rows += _rows(*place, step, timestep, scores, len(np.unique(rows_of_words.prompt)))
         before = (place, rows_of_words, scores)
-        tick()
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return pd.DataFrame(rows)
 
 
 def reader(
@@ -94,14 +75,14 @@ def reader(
     """
     clean, component, prompt = noised.encode_renderings(pipe, prompts, RENDERINGS, seed=choice.seed)
     noisy = noised.add_noise(pipe, clean, timesteps, seed=choice.seed)
-    rows: list[tuple] = []
+    rows: list[dict[str, Any]] = []
     for step, timestep in enumerate([np.nan, *timesteps], start=-1):
         latents = clean if step < 0 else next(noisy)
         x = latents.reshape(len(latents), -1).astype(float)
         rows_of_words = PlaceRows(x, prompt, np.zeros_like(prompt), component)
         scores = cross_validated(rows_of_words, replace(choice, strength=READER_STRENGTH))
-        rows += _rows((READER, "", step, timestep), scores, len(prompts))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+        rows += _rows(READER, "", step, timestep, scores, len(prompts))
+    return pd.DataFrame(rows)
 
 
 def _scores(
@@ -117,9 +98,15 @@ def _scores(
     return {name: result.get(name, none) for name in SCORES}
 
 
-def _rows(about: tuple, scores: dict[str, IntervalEstimate], prompts: int) -> Iterator[tuple]:
+def _rows(
+    site: str, group: str, step: int, timestep: float, scores: dict[str, IntervalEstimate], prompts: int
+) -> Iterator[dict[str, Any]]:
     for name, one in scores.items():
-        yield (*about, name, one.value, one.low, one.high, one.n, prompts, one.reason, VERSION)
+        yield {
+            **{"site": site, "group": group, "step": step, "timestep": timestep, "score": name},
+            **{"value": one.value, "low": one.low, "high": one.high, "n": one.n, "n_prompts": prompts},
+            **{"reason": one.reason, "version": VERSION},
+        }
 
 
 def sites(table: pd.DataFrame) -> pd.DataFrame:
@@ -132,12 +119,11 @@ def sites(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
     known = table[(table["score"] == "auc") & table["value"].notna() & (table["site"] != READER)]
     for (site, group), cell in known.groupby(["site", "group"], sort=False):
-        best = cell.loc[cell["value"].idxmax()]
+        best, each = cell.loc[cell["value"].idxmax()], cell[cell["step"] >= 0]
         score = [best[name] - 0.5 for name in ("value", "low", "high")]
-        each = cell[cell["step"] >= 0]
         first = decoding_step(each["value"], each["low"])
-        begun = (np.nan, np.nan) if first is None else tuple(each.iloc[first][["step", "timestep"]])
+        begun = (np.nan, np.nan) if first is None else each.iloc[first][["step", "timestep"]]
         reason = NO_STEP if first is None and len(each) else ""
         rows.append((site, group, *score, best["step"], *begun, reason, VERSION))
-    ranked = pd.DataFrame(rows, columns=list(SITE_COLUMNS))
-    return ranked.sort_values("score", ascending=False, kind="stable").reset_index(drop=True)
+    ranked = pd.DataFrame(rows, columns=SITE_COLUMNS)
+    return ranked.sort_values("score", ascending=False, kind="stable", ignore_index=True)

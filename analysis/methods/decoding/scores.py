@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -78,41 +79,40 @@ def decode(
 
     Rows of `others`, numbered as `rows` by prompt, are scored by the probe that was not fitted to their prompt.
     """
-    prompts = 1 + max(int(one.prompt.max(initial=0)) for one in (rows, *others.values()))
-    fold = fold_of_prompts(prompts, choice.folds, choice.seed)
-    boot = Bootstrap(prompts, choice.resamples, choice.level, choice.seed)
-    transfers = [(one, fold[one.prompt]) for one in others.values()]
-    scored, *of_others = _by_stratum(rows, fold[rows.prompt], choice.strength, *transfers)
-    found = _held_out(rows, scored, fold, boot)
-    for name, odds, (one, stratum) in zip(others, of_others, transfers):
-        found[name] = boot.auc(one.prompt, odds, one.label, stratum)
-    found = {name: across_folds(one, len(np.unique(fold))) for name, one in found.items()}
     bits = description_length(rows, strength=choice.strength, seed=choice.seed)
-    selectivity = _selectivity(rows, fold, choice, boot)
     return {
-        **found,
-        "selectivity": selectivity,
+        **cross_validated(rows, choice, others),
+        "selectivity": _selectivity(rows, *_folds(rows, others, choice), choice),
         "bits": IntervalEstimate(bits, np.nan, np.nan, len(rows.label)),
     }
 
 
 def cross_validated(
-    rows: PlaceRows, choice: Choice = USUAL, *, widened: bool = True
+    rows: PlaceRows,
+    choice: Choice = USUAL,
+    others: Mapping[str, PlaceRows] = MappingProxyType({}),
+    *,
+    widened: bool = True,
 ) -> dict[str, IntervalEstimate]:
-    """Accuracy and AUC of held-out prompts; intervals that are not widened take the fitted probes as given."""
-    prompts = int(rows.prompt.max()) + 1
-    fold = fold_of_prompts(prompts, choice.folds, choice.seed)
-    (scored,) = _by_stratum(rows, fold[rows.prompt], choice.strength)
-    found = _held_out(rows, scored, fold, Bootstrap(prompts, choice.resamples, choice.level, choice.seed))
-    count = min(choice.folds, prompts)
-    return {name: across_folds(one, count) if widened else one for name, one in found.items()}
+    """Accuracy and AUC of held-out prompts, and transfers; intervals not widened take the fitted probes as given."""
+    fold, boot = _folds(rows, others, choice)
+    transfers = [(one, fold[one.prompt]) for one in others.values()]
+    scored, *of_others = _by_stratum(rows, fold[rows.prompt], choice.strength, *transfers)
+    found = {
+        "accuracy": boot.mean(rows.prompt, _correct(scored, rows.label)),
+        "auc": boot.auc(rows.prompt, scored, rows.label, fold[rows.prompt]),
+    }
+    for name, odds, (one, stratum) in zip(others, of_others, transfers):
+        found[name] = boot.auc(one.prompt, odds, one.label, stratum)
+    folds = len(np.unique(fold))
+    return {name: across_folds(one, folds) for name, one in found.items()} if widened else found
 
 
-def _held_out(
-    rows: PlaceRows, scored: Floats, fold: Integers, boot: Bootstrap
-) -> dict[str, IntervalEstimate]:
-    accuracy = boot.mean(rows.prompt, _correct(scored, rows.label))
-    return {"accuracy": accuracy, "auc": boot.auc(rows.prompt, scored, rows.label, fold[rows.prompt])}
+def _folds(rows: PlaceRows, others: Mapping[str, PlaceRows], choice: Choice) -> tuple[Integers, Bootstrap]:
+    """The fold in which each prompt is held out, and the bootstrap over prompts."""
+    prompts = 1 + max(int(one.prompt.max(initial=0)) for one in (rows, *others.values()))
+    boot = Bootstrap(prompts, choice.resamples, choice.level, choice.seed)
+    return fold_of_prompts(prompts, choice.folds, choice.seed), boot
 
 
 def fold_of_prompts(prompts: int, folds: int, seed: int) -> Integers:
@@ -163,7 +163,7 @@ def _correct(scored: Floats, label: Floats) -> Floats:
     return 0.5 + 0.5 * side * np.where(label > 0.5, 1.0, -1.0)
 
 
-def _selectivity(rows: PlaceRows, fold: Integers, choice: Choice, boot: Bootstrap) -> IntervalEstimate:
+def _selectivity(rows: PlaceRows, fold: Integers, boot: Bootstrap, choice: Choice) -> IntervalEstimate:
     """Accuracy less that of the control task, both of held-out seeds, or of held-out prompts where there is one."""
     seeds = np.unique(rows.seed)
     stratum = np.searchsorted(seeds, rows.seed) if len(seeds) > 1 else fold[rows.prompt]

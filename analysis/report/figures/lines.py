@@ -22,7 +22,7 @@ from analysis.report.figures.style import (
     new_figure,
     style,
 )
-from analysis.report.format import counted, label, over
+from analysis.report.format import label, over
 from hooks.architectures.addresses import place
 
 STEP_PANELS = (
@@ -125,55 +125,6 @@ def draw_decoder(
         _name_gap(figure, axes, contrasts)
     caption = f"Gap along the image decoder ({_signs(contrasts, reference)}). {_FILLED.format(alpha=alpha)}"
     return Drawn("gap-decoder", figure, "Gap along the blocks of the image decoder", caption)
-
-
-def draw_sites(
-    gap: pd.DataFrame,
-    timesteps: dict[int, float],
-    contrast: tuple[str, str],
-    reference: str,
-    unit: str = "prompt",
-    alpha: float = 0.05,
-) -> Drawn | None:
-    """Draw the gap of some sites: a line along the steps each, or, of sites without steps, a line along the sites.
-
-    As many panels as it takes for lines to be distinguished. The first metric is drawn; sites without it, or without
-    steps beside others that have them, are named as left out. None where no row is of the contrast.
-    """
-    gap = gap[gap["contrast"] == "-".join(contrast)]
-    if gap.empty:
-        return None
-    metric = gap["metric"].iloc[0]
-    rows = gap[gap["metric"] == metric]
-    stepped = rows[rows["step"] >= 0]
-    sites = sorted((rows if stepped.empty else stepped)["site"].unique(), key=place)
-    left_out = sorted(set(gap["site"]) - set(sites), key=place)
-    parts = [sites] if stepped.empty else [sites[at : at + MOST] for at in range(0, len(sites), MOST)]
-    with style():
-        figure = new_figure(DOUBLE, 0.6 + 2.2 * len(parts))
-        panels = figure.subplots(len(parts), 1, squeeze=False, sharex=True, sharey=True)[:, 0]
-        if stepped.empty:
-            _gap_lines(panels[0], rows, sites, [contrast], alpha)
-            _name_ticks(panels[0], [place(site).label for site in sites])
-        else:
-            steps = sorted(int(step) for step in stepped["step"].unique())
-            for axes, part in zip(panels, parts):
-                for number, site in enumerate(part):
-                    line = stepped[stepped["site"] == site].set_index("step").reindex(steps)
-                    _line(axes, line, "gap", number, site, marker="o", ms=2.4)
-                axes.axhline(0, color=INK, lw=0.6, zorder=0.9)
-                axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-            _step_axis(panels[-1], steps, timesteps)
-        if left_out:
-            panels[0].set_title(f"{metric}; left out: {counted(len(left_out), 'site')}", loc="left")
-        for axes in panels:
-            axes.set_ylabel(f"gap, {' − '.join(map(label, contrast))}")
-    why = metric if stepped.empty else f"{metric} along the steps"
-    more = f" Left out, without {why}: {', '.join(left_out)}." if left_out else ""
-    caption = (
-        f"Gap of {metric} ({_signs([contrast], reference)}), with bootstrap intervals {over(unit)}.{more}"
-    )
-    return Drawn("gap-sites", figure, "Gap of chosen sites", caption, wide=True)
 
 
 def draw_similarity(

@@ -53,7 +53,7 @@ def _of_run(name: str, run: Run, contrast: tuple[str, str]) -> pd.DataFrame:
     from probes.models.loading import noise_share  # not before: it loads torch
 
     gap = atlas_rows(joined_gaps(partial(read, run)), contrast)
-    gap = gap[[place(site).between_blocks for site in gap["site"]]]
+    gap = gap[gap["site"].map(lambda site: place(site).between_blocks).astype(bool)]
     sites = sorted(gap["site"].unique(), key=place)
     if len(sites) < 2:
         return pd.DataFrame(columns=COLUMNS)

@@ -8,7 +8,7 @@ Words for people are one question ("a person"): nobody is asked to see a gender.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -105,32 +105,23 @@ def _with_question(table: pd.DataFrame) -> pd.DataFrame:
 def labelled_items(
     labels: pd.DataFrame, samples: pd.DataFrame, nouns: pd.DataFrame, objects: pd.DataFrame
 ) -> pd.DataFrame:
-    """Join labels with what the detector found.
-
-    Added are ``prompt`` (the triplet), ``seed``, ``indicator``, ``detected`` (bool) and ``asked``: ``prompt`` (a noun
-    of a prompt of the triplet), ``found`` (by the detector in an image of the triplet and seed) or ``other``.
-    """
-    detections, nouns = _with_question(objects[objects["object"] >= 0]), _with_question(nouns)
+    """Labels with ``prompt`` (the triplet), ``seed``, ``indicator``, ``asked`` (`_kinds`) and ``detected`` (bool)."""
     items = labels.merge(samples[["sample_id", "triplet", "seed", "indicator"]], on="sample_id", how="left")
-    here = set(zip(detections["sample_id"], detections["ask"]))
-    items["detected"] = [key in here for key in zip(items["sample_id"], items["object"])]
-    draws = zip(items["triplet"], items["seed"], items["object"])
-    items["asked"] = _asked_because(
-        draws, nouns.assign(lemma=nouns["ask"]), detections.assign(lemma=detections["ask"])
-    )
+    found = _with_question(objects[objects["object"] >= 0])
+    detected = _among(items, ["sample_id", "object"], found, ["sample_id", "ask"])
+    items = items.assign(detected=detected, asked=_kinds(items, _with_question(nouns), found))
     return items.rename(columns={"triplet": "prompt"})
 
 
-def _asked_because(
-    draws: Iterable[tuple[int, int, str]], nouns: pd.DataFrame, detections: pd.DataFrame
-) -> list[str]:
-    """Why an object is asked for in the images of a triplet and seed: ``prompt``, ``found`` or ``other``."""
-    near = set(zip(detections["triplet"], detections["seed"], detections["lemma"]))
-    mentioned = set(zip(nouns["triplet"], nouns["lemma"]))
-    return [
-        "prompt" if (t, name) in mentioned else "found" if (t, s, name) in near else "other"
-        for t, s, name in draws
-    ]
+def _kinds(items: pd.DataFrame, nouns: pd.DataFrame, found: pd.DataFrame) -> np.ndarray:
+    """Why each is asked for: a noun of a ``prompt`` of its triplet, ``found`` in an image of it, or ``other``."""
+    mentioned = _among(items, ["triplet", "object"], nouns, ["triplet", "ask"])
+    near = _among(items, ["triplet", "seed", "object"], found, ["triplet", "seed", "ask"])
+    return np.select([mentioned, near], ["prompt", "found"], "other")
+
+
+def _among(table: pd.DataFrame, keys: list[str], other: pd.DataFrame, other_keys: list[str]) -> np.ndarray:
+    return pd.MultiIndex.from_frame(table[keys]).isin(pd.MultiIndex.from_frame(other[other_keys]))
 
 
 def annotator_agreement(
@@ -142,36 +133,42 @@ def annotator_agreement(
     resamples: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return recall and precision of the detector by what each annotator saw, and Cohen's kappa between annotators.
+    """Recall and precision of the detector by what each annotator saw, and Cohen's kappa between annotators.
 
-    Of `labelled_items`; ``unclear`` is left out of recall and precision. Columns ``annotator`` (a name, ``all agree``:
-    only what all annotators answered equally, or ``A, B`` for kappa), ``asked`` (``all``, or the objects of which
-    kind), those of `analysis.stats.rates.detection_rates`, ``version``. Quantities are recall, precision, ``seen``
-    (share of the questions answered yes; its ``asked`` says of which) and kappa.
+    Of `labelled_items`; ``unclear`` is left out of recall and precision. Quantities are recall, precision, ``seen``
+    (share of the questions answered yes) and kappa, of an ``annotator`` (``all agree``: of equal answers of all).
     """
     options = {"indicators": indicators, "level": level, "resamples": resamples, "seed": seed}
     people = list(dict.fromkeys(items["annotator"]))
-    answers = [(name, _clear(items[items["annotator"] == name])) for name in people]
+    answers = {name: rows for name, rows in items.groupby("annotator", sort=False)}
     if len(people) > 1:
-        answers.append((AGREED, _agreed(items, len(people))))
+        answers[AGREED] = agreed(items, ["sample_id", "object"], len(people))
     tables = []
-    for name, of_name in answers:
+    for name, rows in answers.items():
+        clear = _clear(rows)
         for asked in (ALL, "prompt", "found", "other"):
-            chosen = of_name if asked == ALL else of_name[of_name["asked"] == asked]
+            chosen = clear if asked == ALL else clear[clear["asked"] == asked]
             rates = detection_rates(chosen, contrasts=contrasts, **options)
-            if asked != ALL:
-                rates = rates[rates["object"] == ALL]
             # how often anything asked for was seen: recall with every question as its own denominator
             seen = detection_rates(
                 chosen.assign(detected=chosen["truth"], truth=True), contrasts=contrasts, **options
             )
             seen = seen[(seen["quantity"] == "recall") & (seen["object"] == ALL)].assign(quantity="seen")
             seen["reason"] = seen["reason"].replace(NOTHING_THERE["recall"], "nothing asked")
+            rates = rates if asked == ALL else rates[rates["object"] == ALL]
             tables.append(pd.concat([rates, seen]).assign(annotator=name, asked=asked))
     for first, second in combinations(people, 2):
-        tables.append(
-            _kappa(items, first, second, **options).assign(annotator=f"{first}, {second}", asked=ALL)
+        both = answers[first].merge(
+            answers[second][["sample_id", "object", "present"]],
+            on=["sample_id", "object"],
+            suffixes=("", "_two"),
         )
+        rows = [
+            _kappa(name, both if name == ALL else both[both["indicator"] == name], level, resamples, seed)
+            for name in (ALL, *indicators)
+        ]
+        pair = pd.DataFrame(rows, columns=list(COLUMNS))
+        tables.append(pair.assign(annotator=f"{first}, {second}", asked=ALL))
     table = pd.concat(tables, ignore_index=True)
     return table.assign(version=VERSION)[list(CHECK_COLUMNS)]
 
@@ -179,38 +176,38 @@ def annotator_agreement(
 def human_counts(
     items: pd.DataFrame, samples: pd.DataFrame, nouns: pd.DataFrame, objects: pd.DataFrame
 ) -> pd.DataFrame:
-    """Count right and wrong detections by what people saw, weighted as the run's images are.
+    """Right and wrong detections by what people saw, weighted as the run's images are.
 
     What is asked depends on what was detected near by, so labels over-represent images with detections. Of each object
-    the questions of a kind (``prompt``, ``found``, ``other``) get the weight with which the run's triplets and seeds
-    are of that kind; weights of an object add up to the number of its labels. A kind that was never asked of an object
-    has none. Of several annotators only equal answers of all count; ``unclear`` does not. Columns are those of
+    the questions of a kind (`_kinds`) get the weight with which the run's triplets and seeds are of that kind; weights
+    of an object add up to the number of its labels. A kind that was never asked of an object has none. Of several
+    annotators only equal answers of all count; ``unclear`` does not. Columns are those of
     `analysis.tables.objects.detector_error.detector_counts`.
     """
-    people = items["annotator"].nunique()
-    clear = _agreed(items, people) if people > 1 else _clear(items)
-    draws = set(zip(samples["triplet"], samples["seed"]))
-    detections = objects[objects["object"] >= 0]
-    everywhere = pd.DataFrame(
-        [(*draw, name) for name in clear["object"].unique() for draw in draws],
-        columns=["triplet", "seed", "object"],
-    )
-    everywhere["asked"] = _asked_because(everywhere.itertuples(index=False), nouns, detections)
+    clear = _clear(agreed(items, ["sample_id", "object"], items["annotator"].nunique()))
+    draws = samples[["triplet", "seed"]].drop_duplicates()
+    everywhere = draws.merge(clear[["object"]].drop_duplicates(), how="cross")
+    found = _with_question(objects[objects["object"] >= 0])
+    everywhere["asked"] = _kinds(everywhere, _with_question(nouns), found)
     kinds = ["object", "asked"]
     asked = clear.drop_duplicates([*kinds, "prompt", "seed"]).groupby(kinds).size()
     sizes = everywhere.groupby(kinds).size().reindex(asked.index, fill_value=1)
     totals = [one.groupby("object").transform("sum") for one in (asked, sizes)]
     weights = sizes / asked * totals[0] / totals[1]
     weight = weights.reindex(pd.MultiIndex.from_frame(clear[kinds])).to_numpy()
-    cells = {
-        "hits": clear["truth"] & clear["detected"],
-        "missed": clear["truth"] & ~clear["detected"],
-        "false": ~clear["truth"] & clear["detected"],
-        "rejected": ~clear["truth"] & ~clear["detected"],
-    }
+    truth, detected = clear["truth"], clear["detected"]
+    cells = {"hits": truth & detected, "missed": truth & ~detected}
+    cells |= {"false": ~truth & detected, "rejected": ~truth & ~detected}
     keys = ["prompt", "indicator", "object"]
     table = clear[keys].assign(**{name: cell * weight for name, cell in cells.items()})
     return table.groupby(keys, observed=True).sum().reset_index().assign(truth="labels")
+
+
+def agreed(answers: pd.DataFrame, keys: list[str], people: int) -> pd.DataFrame:
+    """One answer for each of what so many people were all asked, ``unclear`` where theirs differ."""
+    grouped = answers.groupby(keys)["present"]
+    same, by_all = grouped.transform("nunique") == 1, grouped.transform("size") == people
+    return answers.assign(present=answers["present"].where(same, UNCLEAR))[by_all].drop_duplicates(keys)
 
 
 def _clear(answers: pd.DataFrame) -> pd.DataFrame:
@@ -218,50 +215,23 @@ def _clear(answers: pd.DataFrame) -> pd.DataFrame:
     return clear.assign(truth=clear["present"] == YES)
 
 
-def _agreed(items: pd.DataFrame, people: int) -> pd.DataFrame:
-    """Answers that all annotators gave equally."""
-    grouped = items.groupby(["sample_id", "object"])["present"]
-    same = (grouped.transform("nunique") == 1) & (grouped.transform("size") == people)
-    return _clear(items[same].drop_duplicates(["sample_id", "object"]))
-
-
-def _kappa(
-    items: pd.DataFrame,
-    first: str,
-    second: str,
-    *,
-    indicators: Sequence[str],
-    level: float,
-    resamples: int,
-    seed: int,
-) -> pd.DataFrame:
-    """Cohen's kappa of two annotators on what both answered, "unclear" as an answer of its own."""
-    one, two = (items[items["annotator"] == name] for name in (first, second))
-    keys = ["sample_id", "object"]
-    both = one.merge(two[[*keys, "present"]], on=keys, suffixes=("", "_two"))
-    rows = []
-    for name in (ALL, *indicators):
-        answers = both if name == ALL else both[both["indicator"] == name]
-        prompt, prompts = pd.factorize(answers["prompt"])
-        codes = [pd.Index(TICKED).get_indexer(answers[column]) for column in ("present", "present_two")]
-        low = high = np.nan
-        cells = np.zeros((len(prompts), len(TICKED), len(TICKED)))
-        np.add.at(cells, (prompt, *codes), 1.0)
-        value = float(_kappas(cells.sum(axis=0)[None])[0])
-        reason = ONE_PROMPT if len(prompts) < 2 else ""
-        if np.isnan(value):
-            reason = "one answer only" if len(answers) else "nothing answered by both"
-        if not reason:
-            counts = resample_counts(len(prompts), resamples, seed)
-            kappas = _kappas(product(counts, cells.reshape(len(prompts), -1)).reshape(-1, *cells.shape[1:]))
-            kappas = kappas[~np.isnan(kappas)]
-            if len(kappas) and kappas.min() < kappas.max():
-                low, high = np.quantile(kappas, [(1 - level) / 2, (1 + level) / 2])
-            else:
-                reason = f"bootstrap: {ALWAYS}"
-        sizes = len(answers), len(prompts)
-        rows.append(("kappa", ALL, name, value, np.nan, np.nan, low, high, *sizes, reason))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+def _kappa(indicator: str, answers: pd.DataFrame, level: float, resamples: int, seed: int) -> tuple:
+    """A row of Cohen's kappa of two annotators on what both answered, "unclear" as an answer of its own."""
+    prompt, prompts = pd.factorize(answers["prompt"])
+    codes = [pd.Index(TICKED).get_indexer(answers[column]) for column in ("present", "present_two")]
+    cells = np.zeros((len(prompts), len(TICKED), len(TICKED)))
+    np.add.at(cells, (prompt, *codes), 1.0)
+    value, low, high = _kappas(cells.sum(axis=0)[None])[0], np.nan, np.nan
+    reason = ONE_PROMPT if len(prompts) < 2 else ""
+    if np.isnan(value):
+        reason = "one answer only" if len(answers) else "nothing answered by both"
+    if not reason:
+        counts = resample_counts(len(prompts), resamples, seed)
+        kappas = _kappas(product(counts, cells.reshape(len(prompts), -1)).reshape(-1, *cells.shape[1:]))
+        low, high = np.nanquantile(kappas, [(1 - level) / 2, (1 + level) / 2])
+        if not np.nanmin(kappas) < np.nanmax(kappas):
+            low, high, reason = np.nan, np.nan, f"bootstrap: {ALWAYS}"
+    return ("kappa", ALL, indicator, value, np.nan, np.nan, low, high, len(answers), len(prompts), reason)
 
 
 def _kappas(cells: np.ndarray) -> np.ndarray:

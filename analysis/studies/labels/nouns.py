@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from importlib import resources
 
-import numpy as np
 import pandas as pd
 
 from analysis.report.format import fixed, listed
 from analysis.stats.rates import ALL
-from analysis.studies.labels.detector import AGREED, ask
+from analysis.studies.labels.detector import AGREED, agreed, ask
 from analysis.tables.registry import SEEN_BY, TABLES
 
 PAPER = "Wu et al. 2025"
@@ -26,50 +25,25 @@ SHOWN = 8  # words in a line
 def noun_agreement(
     labels: pd.DataFrame, samples: pd.DataFrame, nouns: pd.DataFrame, objects: pd.DataFrame
 ) -> pd.DataFrame:
-    """Return who saw the nouns of each image's prompt, in all and word by word, with the paper's figures below.
+    """Who saw the nouns of each image's prompt, in all and word by word, with the paper's figures below.
 
     One row per annotator and word (``all`` first), with `NOUN_COLUMNS`: ``nouns`` counts nouns of images, each lemma
     once an image, that were answered yes or no; of several annotators those with equal answers of all stand under
     ``all agree``, others are ``unclear`` there. ``percent_both`` is the share of ``nouns`` that people and detector
     saw. The paper's rows (Wu et al. 2025, section 7.3) hold what it prints; NaN where it prints nothing.
-
-    Examples
-    --------
-    >>> labels = pd.DataFrame(
-    ...     {"annotator": "A", "sample_id": "s", "object": ["hat", "person"], "present": "yes"}
-    ... )
-    >>> samples = pd.DataFrame({"sample_id": ["s"], "triplet": 0, "indicator": "feminine"})
-    >>> nouns = pd.DataFrame({"lemma": ["woman", "hat"], "human": [True, False]})
-    >>> nouns = nouns.assign(triplet=0, indicator="feminine")
-    >>> objects = pd.DataFrame({"sample_id": "s", "object": [0, 1], "lemma": ["hat", "person"]})
-    >>> rows = noun_agreement(labels, samples, nouns, objects).set_index(["annotator", "word"])
-    >>> rows.loc[("A", "all"), ["nouns", "both", "people_only", "percent_both"]].tolist()
-    [2.0, 1.0, 1.0, 50.0]
-    >>> rows.loc[("A", "woman"), "people_only"]
-    np.float64(1.0)
     """
-    once = nouns.drop_duplicates(["triplet", "indicator", "lemma"])[
-        ["triplet", "indicator", "lemma", "human"]
-    ]
-    spoken = samples[["sample_id", "triplet", "indicator"]].merge(once, on=["triplet", "indicator"])
+    spoken = samples[["sample_id", "triplet", "indicator"]].merge(
+        nouns.drop_duplicates(["triplet", "indicator", "lemma"])[["triplet", "indicator", "lemma", "human"]]
+    )
     spoken["object"] = [ask(lemma, human) for lemma, human in zip(spoken["lemma"], spoken["human"])]
-    named = set(zip(objects["sample_id"], objects["lemma"], objects["object"] >= 0))
-    spoken["detected"] = [(*key, True) in named for key in zip(spoken["sample_id"], spoken["lemma"])]
+    found = objects[objects["object"] >= 0][["sample_id", "lemma"]].drop_duplicates().assign(detected=True)
+    spoken = spoken.merge(found, how="left").assign(detected=lambda rows: rows["detected"].notna())
     answers = spoken.merge(labels, on=["sample_id", "object"])
-    people = list(dict.fromkeys(labels["annotator"]))
-    tables = [_counted(answers[answers["annotator"] == name], name) for name in people]
-    if len(people) > 1:
-        tables.append(_counted(_agreed(answers, len(people)), AGREED))
+    by_person = {name: answers[answers["annotator"] == name] for name in dict.fromkeys(labels["annotator"])}
+    if len(by_person) > 1:
+        by_person[AGREED] = agreed(answers, ["sample_id", "lemma"], len(by_person))
+    tables = [_counted(rows, name) for name, rows in by_person.items()]
     return pd.concat([*tables, published()], ignore_index=True)[list(NOUN_COLUMNS)]
-
-
-def _agreed(answers: pd.DataFrame, people: int) -> pd.DataFrame:
-    """One answer a noun of those that all gave; unclear where they differ."""
-    grouped = answers.groupby(["sample_id", "lemma"])["present"]
-    by_all = grouped.transform("size") == people
-    same = grouped.transform("nunique") == 1
-    once = answers.assign(present=np.where(same, answers["present"], "unclear"))[by_all]
-    return once.drop_duplicates(["sample_id", "lemma"])
 
 
 def _counted(answers: pd.DataFrame, annotator: str) -> pd.DataFrame:

@@ -330,8 +330,8 @@ def test_sheet_in_a_browser(run, questions, sheet, tmp_path):
 def test_counts_are_weighted_as_the_run_is():
     """Asked of a hat: one draw of one where it was detected, one of three where it was not."""
     samples = pd.DataFrame({"triplet": range(4), "seed": 0, "indicator": "f", "sample_id": list("abcd")})
-    objects = pd.DataFrame({"triplet": [0], "seed": [0], "object": [0], "lemma": ["hat"]})
-    nouns = pd.DataFrame({"triplet": [], "lemma": []})
+    objects = pd.DataFrame({"triplet": [0], "seed": [0], "object": [0], "lemma": ["hat"], "human": [False]})
+    nouns = pd.DataFrame({"triplet": [], "lemma": [], "human": []})
     rows = [("A", "a", 0, "hat", "no", True, "found"), ("A", "b", 1, "hat", "yes", False, "other")]
     rows += [("A", "c", 2, "hat", "unclear", False, "other")]
     names = ["annotator", "sample_id", "prompt", "object", "present", "detected", "asked"]

@@ -57,15 +57,3 @@ def test_every_estimate_lies_in_its_interval(reported, audit):
     for one, number in ((reported, 10), (audit, 5)):
         wrong, seen = outside(one)
         assert wrong == [] and len(seen) > number, seen
-
-
-def test_a_run_tells_its_columns(reported):
-    from analysis.loaded_run import LoadedRun
-    from probes.errors import UserError
-
-    loaded = LoadedRun(reported)
-    table = loaded.columns("gap")
-    assert list(table.columns) == ["column", "type", "unit", "meaning"]
-    assert list(table["column"]) == list(loaded.table("gap").columns)
-    with pytest.raises(UserError, match="did you mean gap"):
-        loaded.columns("gapp")

@@ -66,7 +66,7 @@ def test_every_table_is_there(measured):
 def test_words_and_nouns_meet(measured):
     """Each noun's place among the words is that of its word map."""
     run = load_run(measured)
-    words = run.words.drop_duplicates(["triplet", "indicator", "word_index"])
+    words = run.run.read("words").drop_duplicates(["triplet", "indicator", "word_index"])
     nouns = run.table("nouns")
     joined = nouns.merge(words, on=["triplet", "indicator", "word_index"], suffixes=("", "_map"))
     assert len(joined) == len(nouns) and (joined["word"] == joined["word_map"]).all()

@@ -35,7 +35,7 @@ def test_what_was_asked_for_is_explicit_and_what_was_not_is_implicit(tmp_path, c
         assert main([*asked, stage]) == 0, capsys.readouterr().err
     run, world = load_run(tmp_path / "run"), load_world()
     samples = run.run.samples(["sample_id", "prompt"]).set_index("sample_id")["prompt"]
-    objects = run.objects[(run.objects["object"] >= 0) & (run.objects["label"] != "person")]
+    objects = run.table("objects").query("object >= 0 and label != 'person'")
     named = [
         label in parse(samples[sample], world).things
         for sample, label in zip(objects["sample_id"], objects["label"])

@@ -94,10 +94,6 @@ def test_what_it_says_is_had_as_a_table_and_shown_with_the_figure(audit):
     assert all(line in repr(audit) for line in said["sentence"])
     shown = audit._repr_html_()
     assert shown.count("<svg") == 1 and "share of female among female and male" in shown
-    told = audit.columns("shares").set_index("column")
-    assert "profession, setting" in told.index and told.loc["share", "unit"] == "0 to 1"
-    with pytest.raises(triptych.UserError, match="did you mean shares"):
-        audit.columns("share")
 
 
 def without_ceos(table):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.metrics import confusion_matrix
 from statsmodels.stats.proportion import proportion_confint
@@ -88,7 +87,6 @@ def test_corrected_shares_are_those_of_their_cells(audit, table):
         decided = own["blip"].isin(["female", "male"])
         assert row["share_reader"] == (own["blip"] == "female").sum() / decided.sum()
         assert (row["pictures"], row["labelled"]) == (30, 12)
-        assert row["difference"] == pytest.approx(row["share"] - 0.5)
     same = audit.shares.set_index(["model", "profession", "setting"])["share"]
     assert same.to_dict() == pytest.approx(found["share_labels"].to_dict())
 
@@ -109,15 +107,6 @@ def test_labels_that_depend_on_what_is_read_are_said(folder, whole):
     assert (audit.corrected["p_labelled"] < 0.001).all()
     assert "a: whether a picture is labelled depends on what blip reads in it (p < 0.001)" in repr(audit)
     assert np.isnan(chosen_whatever_is_read(audit.pictures[audit.pictures["answer"] != ""], audit.design))
-
-
-def test_a_reference_of_so_many_people_widens_the_difference(folder, table):
-    world = pd.DataFrame({"profession": ["nurse", "CEO"], "share": [0.8, 0.3], "n": [40, 40]})
-    found = triptych.audit(
-        folder, table, reader="blip", against=world, resamples=50, permutations=200
-    ).corrected
-    exact = found["high"] - found["low"]
-    assert (found["difference_high"] - found["difference_low"] > exact).all()
 
 
 @pytest.mark.parametrize(

@@ -118,17 +118,14 @@ def test_a_place_without_rows_says_so(made_up):
 def test_figures_show_what_the_tables_hold(table):
     reader = table[(table["site"] == "unet.mid") & (table["score"] == "auc")].assign(site=fit.READER)
     both, ranked = pd.concat([table, reader], ignore_index=True), fit.sites(table)
-    drawn = draw_scores(both, ranked, "woman or man", "step")
+    drawn = draw_scores(both, ranked, "woman or man")
     assert NOT_USED in drawn.caption and "noised renderings" in drawn.caption
     heat = drawn.figure.axes[0]
     shown = np.asarray(heat.collections[0].get_array()).reshape(-1, 3)
     names = [label.get_text() for label in heat.get_yticklabels()]
     np.testing.assert_allclose(shown[1], reader["value"])
     np.testing.assert_allclose(shown[names.index("anybody")], reader["value"])
-    text = draw_scores(table, ranked, "woman or man", "group")
-    assert [label.get_text() for label in text.figure.axes[0].get_xticklabels()] == ["before", "word"]
-    assert draw_scores(table[table["step"] < 0], ranked, "", "step") is None
-    assert draw_scores(table[table["group"] == ""], ranked, "", "group") is None
+    assert draw_scores(table[table["step"] < 0], ranked, "") is None
 
 
 def test_what_is_drawn():
@@ -169,12 +166,12 @@ def decode(folder, *more):
     return command_of("decode")([str(folder / "small.yaml"), *options, *sites, *more])
 
 
-def test_the_command_writes_tables_and_figures_and_goes_on(drawn, capsys):
+def test_the_command_writes_tables_and_a_figure_and_goes_on(drawn, capsys):
     out = drawn / "out"
     table = pd.read_csv(out / "decoding.csv", keep_default_na=False)
     assert set(table["site"]) == {"text.final", "unet.mid"}
     assert set(table["version"]) == {"decoding/3"} and set(table["n_prompts"]) == {4}
-    for name in ("decoding_sites.csv", "decoding-steps.png", "decoding-positions.pdf"):
+    for name in ("decoding_sites.csv", "decoding-steps.png", "decoding-steps.pdf"):
         assert (out / name).stat().st_size
     before = {file: file.stat().st_mtime_ns for file in (out / "run").rglob("*.parquet")}
     first = (out / "decoding.csv").read_bytes()

@@ -12,7 +12,6 @@ from analysis.metrics.registry import headline_metrics
 from analysis.report.figures import Saved, files, headline, inline_svg, prompts, saved, specifications
 from analysis.report.figures.atlas import atlas_rows, beyond_words, draw_atlas
 from analysis.report.figures.headline import draw_headline
-from analysis.report.figures.lines import draw_sites
 from analysis.report.figures.specifications import draw_specifications
 from analysis.report.figures.style import DOUBLE, SINGLE
 from analysis.report.findings import read_gaps, summaries
@@ -115,18 +114,6 @@ def test_number_marker_and_text_of_a_headline_row_are_those_of_the_gap_over_word
         pd.DataFrame([row | {"p_control": np.nan}]), headline_metrics(), CONTRASTS, "neutral"
     ).figure.axes
     assert axes.texts[0].get_text() == "+0.50"  # no diamond: the circle's
-
-
-def test_every_chosen_site_is_drawn_and_those_left_out_are_named():
-    sites = [f"unet.down.{n}" for n in range(37)]
-    rows = pd.DataFrame([(site, step) for site in sites for step in (0, 1)], columns=["site", "step"])
-    rows = pd.concat([rows, pd.DataFrame({"site": ["vae.decoder.mid"], "step": [-1]})])
-    rows = rows.assign(metric="cosine", contrast="masculine-feminine", gap=0.1, ci_low=0.0, ci_high=0.2)
-    drawn = draw_sites(rows, {0: 999.0, 1: 500.0}, CONTRASTS[0], "neutral")
-    named = [line.get_label() for axes in drawn.figure.axes for line in axes.lines]
-    assert [name for name in named if not name.startswith("_")] == sites
-    assert "Left out, without cosine along the steps: vae.decoder.mid." in drawn.caption
-    assert drawn.figure.axes[0].get_title(loc="left") == "cosine; left out: 1 site"
 
 
 def test_figures_fit_a_column_and_their_text_is_readable(drawn):
