@@ -38,8 +38,6 @@ class PredictionPowered:
     difference, error, freedom : ndarray of float64, shape (n_attributes,)
         Frequency in the first group less that in the second; its standard error, of other images labelled of the same
         audit, and that error's degrees of freedom (Welch-Satterthwaite).
-    labels_alone : ndarray of float64, shape (n_attributes,)
-        Standard error of the same difference without predictions.
     weight : ndarray of float64, shape (2, n_attributes)
         Of the predictions of each group, the mean over its labelled images.
     covariance : ndarray of float64, shape (n_attributes, n_attributes)
@@ -55,7 +53,6 @@ class PredictionPowered:
 
     difference: NDArray[np.float64]
     error: NDArray[np.float64]
-    labels_alone: NDArray[np.float64]
     weight: NDArray[np.float64]
     labelled: NDArray[np.int64]
     freedom: NDArray[np.float64]
@@ -103,7 +100,7 @@ def prediction_powered(
         spread, plain = _variance(residual, known, n), _variance(y, known, n)
         unexplained = np.where(plain.sum(axis=0) > 0, spread.sum(axis=0) / plain.sum(axis=0), 1.0)
         each = spread + np.minimum(unexplained, 1.0) * unseen
-        variance, alone = share * each / n, share * (plain + unseen) / n
+        variance = share * each / n
         freedom = variance.sum(axis=0) ** 2 / (variance**2 / (n - 1)).sum(axis=0)
     exact = variance.sum(axis=0) == 0
     blank = np.where(reason == "", 0.0, np.nan)
@@ -113,7 +110,6 @@ def prediction_powered(
     return PredictionPowered(
         difference=mean[0] - mean[1] + blank,
         error=np.sqrt(variance.sum(axis=0)) + blank,
-        labels_alone=np.sqrt(alone.sum(axis=0)) + blank,
         weight=_mean(weight, known) + blank,
         labelled=n,
         freedom=np.where(exact, np.inf, freedom) + blank,
@@ -173,12 +169,6 @@ def _score_width(
     np.fill_diagonal(covariance, variance)
     score = estimated_score(estimate.difference[there], covariance, level=level)
     return score.high - score.low
-
-
-def score_width_alone(estimate: PredictionPowered, *, level: float = 0.95) -> float:
-    """Return the approximate width of the score's interval from labels alone; NaN where there are none."""
-    there = estimate.reason == ""
-    return _score_width(estimate, there, estimate.labels_alone[there] ** 2, level) if there.any() else np.nan
 
 
 def weights(labels: ArrayLike, predictions: ArrayLike) -> NDArray[np.float64]:

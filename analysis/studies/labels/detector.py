@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from analysis.stats.rates import ALL, ALWAYS, COLUMNS, NOTHING_THERE, detection_rates
+from analysis.stats.rates import ALL, COLUMNS, NOTHING_THERE, detection_rates
 from analysis.stats.resampling import ONE_PROMPT, product, resample_counts
 from analysis.studies.labels.kind import TICKED, UNCLEAR, YES
 from analysis.tables.objects.detector_error import CHECK_COLUMNS
@@ -149,7 +149,7 @@ def annotator_agreement(
     kind), those of `analysis.stats.rates.detection_rates`, ``version``. Quantities are recall, precision, ``seen``
     (share of the questions answered yes; its ``asked`` says of which) and kappa.
     """
-    options = {"indicators": indicators, "level": level, "resamples": resamples, "seed": seed}
+    options = {"indicators": indicators, "level": level}
     people = list(dict.fromkeys(items["annotator"]))
     answers = [(name, _clear(items[items["annotator"] == name])) for name in people]
     if len(people) > 1:
@@ -170,7 +170,9 @@ def annotator_agreement(
             tables.append(pd.concat([rates, seen]).assign(annotator=name, asked=asked))
     for first, second in combinations(people, 2):
         tables.append(
-            _kappa(items, first, second, **options).assign(annotator=f"{first}, {second}", asked=ALL)
+            _kappa(items, first, second, resamples=resamples, seed=seed, **options).assign(
+                annotator=f"{first}, {second}", asked=ALL
+            )
         )
     table = pd.concat(tables, ignore_index=True)
     return table.assign(version=VERSION)[list(CHECK_COLUMNS)]
@@ -235,7 +237,7 @@ def _kappa(
     resamples: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Cohen's kappa of two annotators on what both answered, "unclear" as an answer of its own."""
+    """Cohen's kappa of two annotators on what both answered, "unclear" as an answer; bootstrap intervals."""
     one, two = (items[items["annotator"] == name] for name in (first, second))
     keys = ["sample_id", "object"]
     both = one.merge(two[[*keys, "present"]], on=keys, suffixes=("", "_two"))
@@ -258,9 +260,9 @@ def _kappa(
             if len(kappas) and kappas.min() < kappas.max():
                 low, high = np.quantile(kappas, [(1 - level) / 2, (1 + level) / 2])
             else:
-                reason = f"bootstrap: {ALWAYS}"
+                reason = "every prompt alike"
         sizes = len(answers), len(prompts)
-        rows.append(("kappa", ALL, name, value, np.nan, np.nan, low, high, *sizes, reason))
+        rows.append(("kappa", ALL, name, value, low, high, *sizes, reason))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
