@@ -33,22 +33,12 @@ NONE_DECIDED = "no decided picture among the labelled"
 class PredictionPowered:
     """Differences of frequencies between two groups of images, estimated from labels of some and predictions of all.
 
-    Attributes
-    ----------
-    difference, error, freedom : ndarray of float64, shape (n_attributes,)
-        Frequency in the first group less that in the second; its standard error, of other images labelled of the same
-        audit, and that error's degrees of freedom (Welch-Satterthwaite).
-    weight : ndarray of float64, shape (2, n_attributes)
-        Of the predictions of each group, the mean over its labelled images.
-    covariance : ndarray of float64, shape (n_attributes, n_attributes)
-        Of the errors: attributes that were labelled in the same images share what these images have by chance. Without
-        bias: its diagonal lacks what `error` allows for what was not seen.
-    spread : ndarray of float64, shape (2, n_attributes)
-        Variance that a label adds in each group.
-    labelled, images : ndarray of int64, shape (2, n_attributes)
-        Labelled images of each group, and all.
-    reason : ndarray of object, shape (n_attributes,)
-        Why nothing is stated of an attribute; else empty.
+    Arrays of shape (n_attributes,), NaN for the `reason`, else empty: `difference`, the frequency in the first group
+    less that in the second; its standard `error`, of other images labelled of the same audit, with degrees of
+    `freedom` (Welch-Satterthwaite). `covariance`, (n_attributes, n_attributes), is of the errors: attributes labelled
+    in the same images share what these have by chance; without bias, for its diagonal lacks what `error` allows for
+    what was not seen. By group, (2, n_attributes): the mean `weight` of the predictions of labelled images, these
+    `labelled` images, all `images`, and `spread`, the variance that a label adds.
     """
 
     difference: NDArray[np.float64]
