@@ -187,12 +187,7 @@ def detector_rows(objects: Objects, columns: Sequence[str]) -> list[dict]:
     """Return error rates of the detector over all objects: a row per truth and quantity, a cell per indicator."""
     error = objects.rows("detector_error", object=ALL)
     check = objects.rows("human_check", object=ALL, asked=ALL)
-    kappa = check["quantity"] == "kappa"  # its interval is the bootstrap's
-    check = check.assign(
-        truth="labels: " + check["annotator"].astype(str),
-        low=check["low"].mask(kappa, check["bootstrap_low"]),
-        high=check["high"].mask(kappa, check["bootstrap_high"]),
-    )
+    check = check.assign(truth="labels: " + check["annotator"].astype(str))
     rows = []
     for table, quantities in (
         (error, ("accuracy", "recall", "precision")),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from analysis.stats.object_counts import ObjectTable
-from analysis.stats.permutation import EXACT_SUM, NO_IMAGES, flip_p_of_counts
+from analysis.stats.permutation import NO_IMAGES, flip_p_of_counts
 from analysis.stats.proportions import wilson_interval
 from analysis.stats.resampling import ONE_PROMPT, checked_level
 
@@ -26,13 +26,10 @@ NO_DIFFERENCE = "the same in all indicators at every prompt"
 class ObjectTests:
     """One test an object; arrays have shape (n_objects,).
 
-    `p_value` is NaN for the `reason`, else empty; `exact` whether it was counted, otherwise from the limiting
-    distribution; `informative` are the prompts at which the indicators differ.
+    `p_value` is counted, or of sums above `EXACT_SUM` from the limiting distribution; NaN for the `reason`, else empty.
     """
 
     p_value: NDArray[np.float64]
-    exact: NDArray[np.bool_]
-    informative: NDArray[np.int64]
     reason: NDArray[np.object_]
 
 
@@ -62,11 +59,9 @@ def paired_presence_test(table: ObjectTable, first: str, second: str) -> ObjectT
     steps = range(1, int(sizes.max(initial=0)) + 1)
     counts = [table.by_object((sizes == step).astype(np.int64)) for step in steps]
     counts = np.array(counts, np.int64).reshape(len(steps), len(table.objects))
-    informative, size = counts.sum(axis=0), table.by_object(sizes)
-    reason = reasons(table, informative > 0, table.by_object(x1 + x2))
+    reason = reasons(table, counts.any(axis=0), table.by_object(x1 + x2))
     p_value = np.where(reason == "", flip_p_of_counts(counts, table.by_object(difference)), np.nan)
-    exact = ((size <= EXACT_SUM) | (size == informative)) & (reason == "")
-    return ObjectTests(p_value, exact, informative, reason)
+    return ObjectTests(p_value, reason)
 
 
 def bias_scores(

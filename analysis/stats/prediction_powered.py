@@ -33,29 +33,16 @@ NONE_DECIDED = "no decided picture among the labelled"
 class PredictionPowered:
     """Differences of frequencies between two groups of images, estimated from labels of some and predictions of all.
 
-    Attributes
-    ----------
-    difference, error, freedom : ndarray of float64, shape (n_attributes,)
-        Frequency in the first group less that in the second; its standard error, of other images labelled of the same
-        audit, and that error's degrees of freedom (Welch-Satterthwaite).
-    labels_alone : ndarray of float64, shape (n_attributes,)
-        Standard error of the same difference without predictions.
-    weight : ndarray of float64, shape (2, n_attributes)
-        Of the predictions of each group, the mean over its labelled images.
-    covariance : ndarray of float64, shape (n_attributes, n_attributes)
-        Of the errors: attributes that were labelled in the same images share what these images have by chance. Without
-        bias: its diagonal lacks what `error` allows for what was not seen.
-    spread : ndarray of float64, shape (2, n_attributes)
-        Variance that a label adds in each group.
-    labelled, images : ndarray of int64, shape (2, n_attributes)
-        Labelled images of each group, and all.
-    reason : ndarray of object, shape (n_attributes,)
-        Why nothing is stated of an attribute; else empty.
+    Arrays of shape (n_attributes,), NaN for the `reason`, else empty: `difference`, the frequency in the first group
+    less that in the second; its standard `error`, of other images labelled of the same audit, with degrees of
+    `freedom` (Welch-Satterthwaite). `covariance`, (n_attributes, n_attributes), is of the errors: attributes labelled
+    in the same images share what these have by chance; without bias, for its diagonal lacks what `error` allows for
+    what was not seen. By group, (2, n_attributes): the mean `weight` of the predictions of labelled images, these
+    `labelled` images, all `images`, and `spread`, the variance that a label adds.
     """
 
     difference: NDArray[np.float64]
     error: NDArray[np.float64]
-    labels_alone: NDArray[np.float64]
     weight: NDArray[np.float64]
     labelled: NDArray[np.int64]
     freedom: NDArray[np.float64]
@@ -103,7 +90,7 @@ def prediction_powered(
         spread, plain = _variance(residual, known, n), _variance(y, known, n)
         unexplained = np.where(plain.sum(axis=0) > 0, spread.sum(axis=0) / plain.sum(axis=0), 1.0)
         each = spread + np.minimum(unexplained, 1.0) * unseen
-        variance, alone = share * each / n, share * (plain + unseen) / n
+        variance = share * each / n
         freedom = variance.sum(axis=0) ** 2 / (variance**2 / (n - 1)).sum(axis=0)
     exact = variance.sum(axis=0) == 0
     blank = np.where(reason == "", 0.0, np.nan)
@@ -113,7 +100,6 @@ def prediction_powered(
     return PredictionPowered(
         difference=mean[0] - mean[1] + blank,
         error=np.sqrt(variance.sum(axis=0)) + blank,
-        labels_alone=np.sqrt(alone.sum(axis=0)) + blank,
         weight=_mean(weight, known) + blank,
         labelled=n,
         freedom=np.where(exact, np.inf, freedom) + blank,
@@ -173,12 +159,6 @@ def _score_width(
     np.fill_diagonal(covariance, variance)
     score = estimated_score(estimate.difference[there], covariance, level=level)
     return score.high - score.low
-
-
-def score_width_alone(estimate: PredictionPowered, *, level: float = 0.95) -> float:
-    """Return the approximate width of the score's interval from labels alone; NaN where there are none."""
-    there = estimate.reason == ""
-    return _score_width(estimate, there, estimate.labels_alone[there] ** 2, level) if there.any() else np.nan
 
 
 def weights(labels: ArrayLike, predictions: ArrayLike) -> NDArray[np.float64]:

@@ -62,18 +62,6 @@ def few_carry(n_effective: NDArray[np.float64], n: NDArray[np.int64]) -> NDArray
     return n_effective < np.minimum(FEWEST, SHARE * n)
 
 
-def unseen_share(n: ArrayLike, *, alpha: float = 0.05) -> NDArray[np.float64]:
-    r"""Return the largest share that a kind of prompt can have which none of n prompts is, :math:`1 - \alpha^{1/n}`.
-
-    The rule of three, 3 / n, in its exact form (Clopper and Pearson 1934, of 0 of n); 1 where there is no prompt.
-
-    >>> unseen_share([0, 1, 24, 100]).round(4).tolist()
-    [1.0, 0.95, 0.1173, 0.0295]
-    """
-    n = np.asarray(n, np.float64)
-    return np.where(n > 0, -np.expm1(np.log(alpha) / np.maximum(n, 1)), 1.0)
-
-
 @lru_cache(maxsize=1)
 def exponential_weights(n: int, resamples: int, seed: int) -> NDArray[np.uint16]:
     """Return the weights of a Bayesian bootstrap over n prompts and one further, the last, shape (resamples, n + 1).
@@ -113,12 +101,12 @@ def ends_of_draws(draws: Ends, level: float) -> Ends:
 def bounded_ends(values: NDArray[np.float64], weights: NDArray[np.uint16], ends: Ends, level: float) -> Ends:
     """Return the interval of a mean of values between two known ends, whatever their distribution.
 
-    No prompt of 24 changed, and a change is at most 1: the upper end is the exact rule of three.
+    No prompt of 24 changed, and a change is at most 1: the upper end is the exact rule of three (Clopper and Pearson).
 
     >>> weights = exponential_weights(24, 20000, seed=0)
     >>> ends = np.array([-1.0]), np.array([1.0])
     >>> high = bounded_ends(np.zeros((24, 1)), weights, ends, 0.9)[1]
-    >>> round(float(high[0]), 2), round(float(unseen_share(24)), 2)
+    >>> round(float(high[0]), 2), round(1 - 0.05 ** (1 / 24), 2)
     (0.12, 0.12)
     """
     low, high = np.empty((2, values.shape[1]))

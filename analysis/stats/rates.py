@@ -14,15 +14,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.stats.proportions import effective, square_and_add, wilson_interval
-from analysis.stats.resampling import ONE_PROMPT, product, quantiles, resample_counts
+from analysis.stats.resampling import ONE_PROMPT
 
 ALL = "all"
-COLUMNS = (
-    *("quantity", "object", "indicator", "value", "low", "high"),
-    *("bootstrap_low", "bootstrap_high", "n", "n_prompts", "reason"),
-)
+COLUMNS = ("quantity", "object", "indicator", "value", "low", "high", "n", "n_prompts", "reason")
 NOTHING_THERE = {"recall": "nothing there to be detected", "precision": "nothing detected"}
-ALWAYS = "every prompt alike"
 
 
 def detection_rates(
@@ -31,8 +27,6 @@ def detection_rates(
     indicators: Sequence[str],
     contrasts: Sequence[tuple[str, str]] = (),
     level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Return recall (detected, of what is there) and precision (there, of what is detected), with columns `COLUMNS`.
 
@@ -41,8 +35,7 @@ def detection_rates(
     ``all`` of them and for every contrast (``masculine-feminine``, the first indicator less the second). ``low`` and
     ``high`` are Wilson's interval with the effective size (`analysis.stats.proportions.effective`); those of a
     difference join the two by the square-and-add rule with the correlation over prompts (Newcombe 1998).
-    ``bootstrap_low`` and ``bootstrap_high`` are percentiles over resampled prompts, which cannot be told where every
-    prompt is alike. ``n``: items in the denominator (of both, for a difference); ``n_prompts``: prompts that have any.
+    ``n``: items in the denominator (of both, for a difference); ``n_prompts``: prompts that have any.
 
     >>> rows = [(0, "f", "hat", True, True), (1, "f", "hat", True, False), (1, "f", "cup", False, True)]
     >>> items = pd.DataFrame(rows, columns=["prompt", "indicator", "object", "truth", "detected"])
@@ -66,7 +59,6 @@ def detection_rates(
         return cells
 
     hits = total(truth & detected)
-    counts = resample_counts(len(prompts), resamples, seed) if len(prompts) else None
     names = [ALL, *indicators]
     compared = [(name, place, None) for place, name in enumerate(names)]
     compared += [
@@ -79,33 +71,21 @@ def detection_rates(
         ends = wilson_interval(rate, size, level)
         for label, a, b in compared:
             columns = [a] if b is None else [a, b]
-            value, (low, high), drawn = rate[:, a], (end[:, a] for end in ends), _draws(counts, hits, of, a)
+            value, (low, high) = rate[:, a], (end[:, a] for end in ends)
             if b is not None:
                 other = (end[:, b] for end in ends)
                 low, high = square_and_add(
                     value, (low, high), rate[:, b], tuple(other), _correlation(pull, a, b)
                 )
-                value, drawn = value - rate[:, b], drawn - _draws(counts, hits, of, b)
-            bootstrap = quantiles(drawn, (1 - level) / 2, (1 + level) / 2)
-            alike = np.fmin.reduce(drawn, axis=0) == np.fmax.reduce(drawn, axis=0)
+                value = value - rate[:, b]
             reason = np.full(len(value), "", dtype=object)
-            reason[alike | np.isnan(bootstrap[0])] = f"bootstrap: {ALWAYS}"
             reason[np.isnan(low)] = ONE_PROMPT
             reason[np.isnan(value)] = NOTHING_THERE[quantity]
-            bootstrap = [np.where(alike | np.isnan(low), np.nan, end) for end in bootstrap]
             number, prompts_with = of[:, :, columns].sum(axis=(0, 2)), (of[:, :, columns] > 0).any(axis=2)
-            row = (quantity, objects, label, value, low, high, *bootstrap, number.astype(np.int64))
+            row = (quantity, objects, label, value, low, high, number.astype(np.int64))
             row = (*row, prompts_with.sum(axis=0), reason)
             tables.append(pd.DataFrame(dict(zip(COLUMNS, row))))
     return pd.concat(tables, ignore_index=True)
-
-
-def _draws(counts: NDArray | None, hits: NDArray, of: NDArray, g: int) -> NDArray[np.float64]:
-    """Rates of resampled prompts, shape (resamples, n_objects)."""
-    if counts is None:
-        return np.full((1, hits.shape[1]), np.nan)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return product(counts, hits[:, :, g]) / product(counts, of[:, :, g])
 
 
 def _correlation(pull: NDArray[np.float64], a: int, b: int) -> NDArray[np.float64]:

@@ -99,14 +99,15 @@ def resampled_deviations(
     where that is 0 but for rounding. The number of values is one where none is missing.
     """
     present = ~np.isnan(values)
-    drawn = float(len(values)) if present.all() else product(counts, present.astype(np.float64))
     with np.errstate(invalid="ignore", divide="ignore"):
         # a power of two leaves the sums exact
         deviations, squares = (
             whole * np.ldexp(1.0, exponent) for whole, exponent in (on_grid(values, mean, p) for p in (1, 2))
         )
-        first = product(counts, deviations)
-        spread = product(counts, squares) - np.square(first) / drawn
+        summed = [deviations, squares] if present.all() else [deviations, squares, present]
+        first, second, *n = np.split(product(counts, np.hstack(summed)), len(summed), axis=1)
+        drawn = n[0] if n else float(len(values))
+        spread = second - np.square(first) / drawn
         return first, np.where(spread > 1e-10 * squares.sum(axis=0), spread, np.nan), drawn
 
 

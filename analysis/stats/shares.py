@@ -56,19 +56,10 @@ Floats = NDArray[np.float64]
 class Shares:
     """Effects and the shares of a total effect that they are; arrays have shape (n_columns,).
 
-    Attributes
-    ----------
-    effect, effect_low, effect_high : ndarray of float64
-        Mean over prompts, in units of the outcome, with the interval of all columns together.
-    share, low, high : ndarray of float64
-        0: the patch does nothing; 1: all that the word does. NaN where undefined; may lie outside of 0 to 1, and an end
-        may be infinite.
-    p_adjusted : ndarray of float64
-        That effect and share are 0, over all columns.
-    n : ndarray of int64
-        Prompts that have both effects.
-    reason : ndarray of object (str)
-        Why share or interval are NaN or an end is infinite, or that all prompts have one share; else empty.
+    `effect` is the mean over the `n` prompts that have both effects, in units of the outcome, and `share` its part of
+    the total (0: the patch does nothing; 1: all that the word does), which may lie outside of 0 to 1; intervals, which
+    may have infinite ends, hold for all columns together. `p_adjusted`: effect and share are 0, over all columns. The
+    `reason` says why share or interval are NaN or an end is infinite, or that all prompts have one share; else empty.
     """
 
     effect: Floats
@@ -87,32 +78,12 @@ def shares(
 ) -> Shares:
     r"""Return :math:`\sum_i E_i / \sum_i T_i` of each column with an interval that holds for all columns at once.
 
-    Parameters
-    ----------
-    effects : array_like of float, shape (n_prompts, n_columns)
-        What each patch does to each prompt, in units of the outcome; NaN where there is none.
-    totals : array_like of float, shape (n_prompts,)
-        What the word does to it, in the same units.
-    level : float
-        Of the interval, and of the rule that tells the total effect from 0.
-    resamples, seed : int
-        Of the bootstrap.
+    Of effects of each patch on each prompt, shape (n_prompts, n_columns), NaN where there is none, and what the word
+    does to it (n_prompts,), in the same units. `level` is of the interval, and of the rule that tells the total effect
+    from 0. ValueError if the shapes do not go together, or a value is infinite.
 
-    Returns
-    -------
-    Shares
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not go together, or a value is infinite.
-
-    Source
-    ------
     Fieller 1954 for the interval of a ratio; Westfall and Young 1993 for the largest statistic.
 
-    Examples
-    --------
     The patch does a quarter of what the word does, in sum.
 
     >>> result = shares([[1.0], [0.0], [2.0], [1.0]], [4.0, 3.0, 5.0, 4.0])

@@ -31,18 +31,14 @@ EMPTY_INDICATOR = "an indicator without any detection"
 class LabelSwaps:
     """Label-swap test of an object table; NaN for the `reason`, else empty.
 
-    `statistic` is Pearson's chi-square of the objects × indicators table, `floor` its mean under the swaps; `cramers_v`
-    and its floor the same as effect size, 0 to 1: V cannot be 0 by chance alone. `exact`: every swap was counted.
+    Of Pearson's chi-square of the objects × indicators table: `cramers_v` is its effect size, 0 to 1, which cannot be 0
+    by chance alone, and `cramers_v_floor` what the swaps give.
     """
 
-    statistic: float
-    floor: float
     p_value: float
     cramers_v: float
     cramers_v_floor: float
     reason: str
-    exact: bool
-    permutations: int
 
 
 @dataclass(frozen=True)
@@ -84,8 +80,8 @@ def label_swap_test(
     >>> counts = [[1, 0], [0, 1]] * 2
     >>> table = object_table(images, counts, indicators="fm", objects=["hat", "cup"])
     >>> result = label_swap_test(table)
-    >>> result.statistic, result.floor, result.p_value, result.exact
-    (4.0, 2.0, 0.5, True)
+    >>> result.cramers_v, result.cramers_v_floor, result.p_value
+    (1.0, 0.5, 0.5)
     """
     if permutations < 1:
         raise ValueError(f"permutations: expected at least 1, got {permutations}")
@@ -98,12 +94,11 @@ def label_swap_test(
     statistic, reason = float(statistic), _table_reason(table, observed, bool(varied.any()))
     v = _cramers_v(statistic, observed, shown)
     if n_prompts < 2 or not varied.any():
-        return LabelSwaps(statistic, nan, nan, v, nan, reason, exact, total)
+        return LabelSwaps(nan, v, nan, reason)
     swapped = _swapped_totals(table, values, total, exact, seed)
     null = np.concatenate([_pearson(block)[0] for block in swapped])
     p_value = nan if reason else float(reached_share(null, statistic, exact))
-    v_floor = _cramers_v(np.sqrt(null).mean() ** 2, observed, shown)
-    return LabelSwaps(statistic, float(null.mean()), p_value, v, v_floor, reason, exact, total)
+    return LabelSwaps(p_value, v, _cramers_v(np.sqrt(null).mean() ** 2, observed, shown), reason)
 
 
 def _swapped_totals(
@@ -111,32 +106,46 @@ def _swapped_totals(
 ) -> Iterator[NDArray[np.float64]]:
     """Totals by object and indicator under swaps, in blocks of shape (n_objects, k, swaps)."""
     k, shape = values.shape[1], (len(table.objects), len(table.prompts))
-    cells = [
-        sparse.csr_array((column.astype(float), (table.object, table.prompt)), shape) for column in values.T
+    totals = table.by_object(values).astype(float)
+    # a goal has one source, so its images are the last source's, and by a swap another's instead
+    surplus = [
+        sparse.csr_array(((column - values[:, -1]).astype(float), (table.object, table.prompt)), shape)
+        for column in values.T[:-1]
     ]
-    for goals in _orders(k, shape[1], total, exact, seed):
+    for cells in surplus:
+        cells.eliminate_zeros()
+    for listed, number in _orders(k, shape[1], total, exact, seed):
         swapped = [
-            sum(cells[source] @ (goals[:, :, source] == goal).astype(float) for source in range(k))
+            totals[:, -1:]
+            + sum(
+                cells @ (listed[:, source] == goal).astype(float).take(number)
+                for source, cells in enumerate(surplus)
+            )
             for goal in range(k - 1)
         ]
-        rest = sum(one.sum(axis=1) for one in cells)[:, None] - sum(swapped)
-        yield np.stack([*swapped, rest], axis=1)
+        yield np.stack([*swapped, totals.sum(axis=1, keepdims=True) - sum(swapped)], axis=1)
 
 
-def _orders(k: int, n_prompts: int, total: int, exact: bool, seed: int) -> Iterator[NDArray[np.int8]]:
-    """The indicator to which each of a prompt's indicators goes, shape (n_prompts, swaps, k), so many at a time."""
+def _orders(
+    k: int, n_prompts: int, total: int, exact: bool, seed: int
+) -> Iterator[tuple[NDArray[np.int8], NDArray[np.intp]]]:
+    """Orders, shape (n_orders, k), and which of them each prompt has, shape (n_prompts, swaps), so many at a time.
+
+    An order is the indicator to which each of the indicators goes.
+    """
     rng = np.random.default_rng([seed, SWAP_STREAM])
     listed = np.array(list(arrangements(range(k))), np.int8) if exact or k <= LISTED else None
     for start in range(0, total, BLOCK):
         width = min(BLOCK, total - start)
         if listed is None:
             unmoved = np.broadcast_to(np.arange(k, dtype=np.int8), (n_prompts, width, k))
-            yield rng.permuted(unmoved, axis=2)
+            orders = rng.permuted(unmoved, axis=2).reshape(-1, k)
+            yield orders, np.arange(len(orders)).reshape(n_prompts, width)
         elif exact:
             number = np.arange(start, start + width)[None, :]
-            yield listed[number // len(listed) ** np.arange(n_prompts)[:, None] % len(listed)]
+            yield listed, number // len(listed) ** np.arange(n_prompts)[:, None] % len(listed)
         else:
-            yield listed[rng.integers(0, len(listed), (n_prompts, width), dtype=np.int8)]
+            yield listed, rng.integers(0, len(listed), (n_prompts, width), dtype=np.int8).astype(np.intp)
 
 
 def _pearson(totals: NDArray) -> tuple[NDArray[np.float64], int]:

@@ -15,20 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 def prompt_gaps(
     first: ArrayLike, second: ArrayLike, within: Sequence[ArrayLike] | None = None
 ) -> NDArray[np.float64]:
-    """Return the gap of each prompt, over all words; their mean is the gap of `word_test`.
+    """Return the gap of each prompt, over all words, shape (n_prompts, n_columns); their mean is that of `word_test`.
 
-    Parameters
-    ----------
-    first, second, within
-        As of `word_test`, without missing values.
+    Of arrays as `word_test` takes them, without missing values; corrected where ``within`` is given.
 
-    Returns
-    -------
-    ndarray of float64, shape (n_prompts, n_columns)
-        Corrected where ``within`` is given.
-
-    Examples
-    --------
     >>> prompt_gaps([[[[5.0], [5.0]], [[3.0], [4.0]]]], [[[[2.0], [2.0]], [[0.0], [0.0]]]]).tolist()
     [[3.0], [3.5]]
     """

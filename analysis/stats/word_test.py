@@ -59,18 +59,16 @@ class WordTest:
     """Gaps over words and prompts; arrays have shape (n_columns,), NaN where undefined, for the `reason`.
 
     `gap` is the mean over prompts and reference words of the mean over the first side's words less that over the
-    second's, less `correction` (half the nearness of the first side's words to each other less half that of the
-    second's, and by how much the median over pairs of words differs from their mean; NaN without ``within``), with its
-    standard `error`, an interval for other prompts and other words of the same meaning, and the `p_value` of the null
-    hypothesis of this module. `words_half` is half the interval that words and reference words alone would have, for an
-    interval of the prompts that is made otherwise; the shares are those of words and reference words of the variance of
-    the gap. `spread`, shape (2, n_columns), is the variance of the means of a side's words around their own side's;
-    `freedom` are the words used, less one a group; `n` the prompts that have a value for every word used.
+    second's (corrected where ``within`` is given), with its standard `error`, an interval for other prompts and other
+    words of the same meaning, and the `p_value` of the null hypothesis of this module. `words_half` is half the
+    interval that words and reference words alone would have, for an interval of the prompts that is made otherwise; the
+    shares are those of words and reference words of the variance of the gap. `spread`, shape (2, n_columns), is the
+    variance of the means of a side's words around their own side's; `freedom` are the words used, less one a group; `n`
+    the prompts that have a value for every word used.
     """
 
     gap: NDArray[np.float64]
     error: NDArray[np.float64]
-    correction: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     p_value: NDArray[np.float64]
@@ -171,7 +169,7 @@ def word_test(
             )
     _, _, rows, width = sides[0].shape
     freedom = sum(array.shape[1] - 1 for array in (*sides, *spread))
-    gap, error, correction, half, words_half, p_value = np.full((6, width), np.nan)
+    gap, error, half, words_half, p_value = np.full((5, width), np.nan)
     shares, spread_of = np.full((2, 2, width), np.nan)
     seeds = None if shared is None else np.asarray(shared, np.float64)
     n, reason = np.zeros(width, np.int64), np.full(width, "", dtype=object)
@@ -194,8 +192,6 @@ def word_test(
             if len(word_means) > 1:
                 spread_of[side, block] = word_means.var(axis=0, ddof=1)
         gap[block], variances, parts, of_words = _variances(cells[:2], cells[2:], n[block], robust, apart)
-        if takes:
-            correction[block] = means[0].mean(axis=0) - means[1].mean(axis=0) - gap[block]
         if seeds is not None:
             single = np.where(missing[:, None], np.nan, seeds[..., block])
             of_seeds = crossed_variances(single, n[block])[1]
@@ -221,7 +217,6 @@ def word_test(
     return WordTest(
         gap=gap,
         error=error,
-        correction=correction,
         low=gap - half,
         high=gap + half,
         p_value=p_value,

@@ -434,7 +434,6 @@ GEP = (
                     "raw": "{{ number(raw) }}",
                     "score": "{{ number(value) }} {{ interval(low, high) }}",
                     "half-width": "{{ number(half_width) }}",
-                    "from labels alone": "{{ number(half_width_alone) }}",
                     "labels needed": "{{ number(needed, 0) }}",
                 },
                 "Labels of some images correct an estimate of all. Raw: the mean absolute difference; score:"

@@ -23,7 +23,6 @@ from analysis.stats.prediction_powered import (
     prediction_powered,
     rectified,
     score_interval,
-    score_width_alone,
     weights,
 )
 from probes.config.schema import Config
@@ -31,7 +30,7 @@ from probes.config.schema import Config
 COLUMNS = (
     *("setting", "labels", "prediction", "first", "second", "kind", "attribute", "value", "raw"),
     *("low", "high"),
-    *("half_width", "half_width_alone", "labelled_first", "labelled_second", "images_first", "images_second"),
+    *("half_width", "labelled_first", "labelled_second", "images_first", "images_second"),
     *("wanted", "needed", "level", "reason"),
 )
 
@@ -87,9 +86,8 @@ def powered_table(
 ) -> pd.DataFrame:
     """Return what labels and estimate say together, one row per setting, pair and attribute (none: the score).
 
-    ``low`` and ``high`` hold what labels of all images of this audit would give; ``half_width_alone`` is that of an
-    interval from the labels without the estimate. ``needed`` is how many labels of each word and attribute an interval
-    of half-width ``wanted`` takes.
+    ``low`` and ``high`` hold what labels of all images of this audit would give; ``needed`` is how many labels of each
+    word and attribute an interval of half-width ``wanted`` takes.
     """
     rows = []
     level, wanted = config.measure.level, config.gep.half_width
@@ -110,21 +108,19 @@ def powered_table(
 
 def _by_attribute(one: Powered, said: PredictionPowered, level: float):
     low, high = said.interval(level)
-    with np.errstate(invalid="ignore"):
-        wider = np.where(said.error > 0, said.labels_alone / said.error, 1.0)
     for a, name in enumerate(one.audit.attributes):
         half = (high[a] - low[a]) / 2
         value, counts = said.difference[a], (*said.labelled[:, a], *said.images[:, a])
-        yield name, value, np.abs(value), low[a], high[a], half, half * wider[a], *counts
+        yield name, value, np.abs(value), low[a], high[a], half, *counts
 
 
 def _of_score(said: PredictionPowered, level: float) -> tuple:
     """The mean absolute difference less what its error adds, with its interval and the labels of all attributes."""
     score = score_interval(said, level=level)
     there = said.reason == ""
-    half, alone = (score.high - score.low) / 2, score_width_alone(said, level=level) / 2
+    half = (score.high - score.low) / 2
     counts = (*said.labelled[:, there].sum(axis=1), *said.images[:, there].sum(axis=1))
-    return ("", score.score, score.raw, score.low, score.high, half, alone, *counts)
+    return ("", score.score, score.raw, score.low, score.high, half, *counts)
 
 
 def _why(said: PredictionPowered) -> str:

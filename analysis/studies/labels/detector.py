@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from analysis.stats.rates import ALL, ALWAYS, COLUMNS, NOTHING_THERE, detection_rates
+from analysis.stats.rates import ALL, COLUMNS, NOTHING_THERE, detection_rates
 from analysis.stats.resampling import ONE_PROMPT, product, resample_counts
 from analysis.studies.labels.kind import TICKED, UNCLEAR, YES
 from analysis.tables.objects.detector_error import CHECK_COLUMNS
@@ -138,7 +138,7 @@ def annotator_agreement(
     Of `labelled_items`; ``unclear`` is left out of recall and precision. Quantities are recall, precision, ``seen``
     (share of the questions answered yes) and kappa, of an ``annotator`` (``all agree``: of equal answers of all).
     """
-    options = {"indicators": indicators, "level": level, "resamples": resamples, "seed": seed}
+    options = {"indicators": indicators, "level": level}
     people = list(dict.fromkeys(items["annotator"]))
     answers = {name: rows for name, rows in items.groupby("annotator", sort=False)}
     if len(people) > 1:
@@ -230,8 +230,8 @@ def _kappa(indicator: str, answers: pd.DataFrame, level: float, resamples: int, 
         kappas = _kappas(product(counts, cells.reshape(len(prompts), -1)).reshape(-1, *cells.shape[1:]))
         low, high = np.nanquantile(kappas, [(1 - level) / 2, (1 + level) / 2])
         if not np.nanmin(kappas) < np.nanmax(kappas):
-            low, high, reason = np.nan, np.nan, f"bootstrap: {ALWAYS}"
-    return ("kappa", ALL, indicator, value, np.nan, np.nan, low, high, len(answers), len(prompts), reason)
+            low, high, reason = np.nan, np.nan, ALWAYS
+    return ("kappa", ALL, indicator, value, low, high, len(answers), len(prompts), reason)
 
 
 def _kappas(cells: np.ndarray) -> np.ndarray:

@@ -62,8 +62,6 @@ def detector_error(run: Run, checked: Checked) -> pd.DataFrame | None:
         contrasts=contrasts(run.config),
         backend=options.nouns,
         level=options.level,
-        resamples=options.bootstrap,
-        seed=options.seed,
     )
     return rates.assign(truth=VERSION, version=ERROR_VERSION)[list(ERROR_COLUMNS)]
 
@@ -147,8 +145,6 @@ def error_rates(
     contrasts: Sequence[tuple[str, str]] = (),
     backend: str = "hanta",
     level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Return recall and precision of detections, compared with what is there.
 
@@ -181,8 +177,7 @@ def error_rates(
             "detected": pd.MultiIndex.from_frame(rows[["sample_id", "lemma"]]).isin(found),
         }
     )
-    options = {"indicators": indicators, "level": level, "resamples": resamples, "seed": seed}
-    rates = detection_rates(items, contrasts=contrasts, **options)
+    rates = detection_rates(items, indicators=indicators, contrasts=contrasts, level=level)
     known = detections["lemma"].isin(seen.columns)
     share = float(known.mean()) if len(known) else np.nan
     reason = "" if len(known) else "nothing detected"
@@ -200,7 +195,7 @@ def _rate_of_all(
     n_prompts: int,
     reason: str,
 ) -> dict[str, Any]:
-    """A row of a table of rates, on all objects and indicators, without a bootstrap."""
+    """A row of a table of rates, on all objects and indicators."""
     return {
         "quantity": quantity,
         "object": ALL,
@@ -208,8 +203,6 @@ def _rate_of_all(
         "value": value,
         "low": low,
         "high": high,
-        "bootstrap_low": np.nan,
-        "bootstrap_high": np.nan,
         "n": n,
         "n_prompts": n_prompts,
         "reason": reason,

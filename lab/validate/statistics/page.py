@@ -68,7 +68,6 @@ def page(
     few, traces, fits = (max(2, simulations // part) for part in (4, 8, 20))
     options = {"simulations": simulations, "seed": seed}
     intervals, half = options | {"resamples": resamples}, {"resamples": max(2, resamples // 2), "seed": seed}
-    objects, odds = Rates(object_coverage(objects=simulations, seed=seed), COVERAGE).split("odds")
     of_probes, probe_widths = probe_coverage(simulations=fits, resamples=resamples, seed=seed)
     rejected, covered = design_gaps(**intervals)
     shown = rejected["test"] == "a warning is shown"
@@ -97,6 +96,7 @@ def page(
     }
     coverage = {
         "gap_coverage": gap_coverage(**intervals),
+        "object_coverage": object_coverage(objects=simulations, seed=seed),
         "design_coverage": covered,
         "side_shares": side_share_coverage(simulations=few, **half),
         "shares": share_coverage(simulations=few, resamples=resamples, seed=seed),
@@ -110,7 +110,7 @@ def page(
     rates = {name: Rates(table, bounds) for kind, bounds in kinds for name, table in kind.items()}
     return render(
         "statistics",
-        rates=rates | {"object_coverage": objects, "odds_coverage": odds},
+        rates=rates,
         claims=statistics_objects.page_section(simulations=runs, seed=seed),
         audits=audits.page_section(simulations=runs, seed=seed),
         contexts=contexts.page_section(simulations=runs, seed=seed),

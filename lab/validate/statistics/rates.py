@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from lab.validate.statistics.simulation import misses
 
@@ -23,15 +22,6 @@ class Rates:
 
     table: pd.DataFrame
     bounds: Bounds
-
-    def only(self, chosen: pd.Series | NDArray[np.bool_]) -> Rates:
-        """Return the rates of some rows."""
-        return Rates(self.table[chosen], self.bounds)
-
-    def split(self, start: str) -> tuple[Rates, Rates]:
-        """Return the rates of the worlds whose name does not begin with a text, and of those whose name does."""
-        begins = self.table["world"].str.startswith(start)
-        return self.only(~begins), self.only(begins)
 
     @property
     def worlds(self) -> list[str]:

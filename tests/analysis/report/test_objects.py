@@ -37,7 +37,7 @@ def run(tmp_path_factory) -> Run:
     measure(run)
     there = detections(Plan(**OPTIONS))
     seen = pd.crosstab(there["sample_id"], there["label"]).reindex(columns=list(THINGS), fill_value=0) > 0
-    options = {"indicators": NAMES, "contrasts": [("masculine", "feminine")], "resamples": 100}
+    options = {"indicators": NAMES, "contrasts": [("masculine", "feminine")]}
     observed, objects = run.read("observed"), run.table("objects")
     rates = error_rates(observed, objects, seen, **options)
     run.write_table("detector_error", rates.assign(truth=VERSION, version=ERROR_VERSION)[list(ERROR_COLUMNS)])

@@ -25,7 +25,6 @@ def test_one_seed_is_mcnemars_test_of_scipy_and_statsmodels():
         cells = [[(first & second).sum(), only[0]], [only[1], (~first & ~second).sum()]]
         scipy = stats.binomtest(only[0], sum(only)).pvalue
         assert result.p_value[o] == pytest.approx(scipy) == pytest.approx(mcnemar(cells, exact=True).pvalue)
-        assert result.informative[o] == sum(only) and result.exact[o]
 
 
 def test_several_seeds_are_sign_flips_of_prompt_sums():
@@ -39,13 +38,12 @@ def test_several_seeds_are_sign_flips_of_prompt_sums():
         assert result.p_value[o] == pytest.approx(min(scipy.pvalue, 1), abs=1e-12)
 
 
-def test_large_sums_come_from_the_normal_distribution_and_say_so():
+def test_large_sums_come_from_the_normal_distribution():
     counts = np.zeros((500, 12, 2, 2), int)
     rng = np.random.default_rng(0)
     counts[..., 0] = rng.random((500, 12, 2)) < rng.random((500, 1, 2))
     counts[:, 0, :, 1] = rng.random((500, 2)) < 0.5
     result = paired_presence_test(dense_table(counts), "n", "f")
-    assert result.exact.tolist() == [False, True]
     difference = counts[:, :, 1, 0].sum(axis=1) - counts[:, :, 0, 0].sum(axis=1)
     z = difference.sum() / np.sqrt((difference**2).sum())
     assert result.p_value[0] == pytest.approx(2 * stats.norm.sf(abs(z)))

@@ -11,7 +11,6 @@ from analysis.stats.rare_changes import (
     effective_prompts,
     exponential_weights,
     few_carry,
-    unseen_share,
 )
 
 
@@ -30,12 +29,6 @@ def test_effective_prompts_are_n_over_the_kurtosis():
     holed = np.vstack([values, np.full((2, 6), np.nan)])
     np.testing.assert_allclose(effective_prompts(holed), expected, rtol=1e-9)
     assert np.isnan(effective_prompts(np.ones((5, 1)))[0]) and np.isnan(effective_prompts([[np.nan]])[0])
-
-
-@pytest.mark.parametrize("n", [2, 24])
-def test_unseen_is_the_exact_rule_of_three(n):
-    assert unseen_share(n) == pytest.approx(stats.binomtest(0, n).proportion_ci(0.9).high)
-    assert unseen_share(n) <= 3 / n
 
 
 def test_the_bounded_interval_is_gaffkes_from_ordered_uniform_numbers():

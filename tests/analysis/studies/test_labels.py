@@ -158,7 +158,7 @@ def test_two_annotators_have_a_kappa(run, questions, tmp_path):
     table = annotator_agreement(items, indicators=NAMES, contrasts=[], resamples=300)
     kappa = table[table["quantity"] == "kappa"].set_index("indicator")
     assert kappa.loc["all", "value"] == pytest.approx(cohen_kappa_score(*answers))
-    assert kappa.loc["all", "bootstrap_low"] < kappa.loc["all", "value"] < kappa.loc["all", "bootstrap_high"]
+    assert kappa.loc["all", "low"] < kappa.loc["all", "value"] < kappa.loc["all", "high"]
     assert kappa.loc["all", "n"] == len(questions) and set(kappa.index) == {"all", *NAMES}
     agreed = table[(table["annotator"] == AGREED) & (table["asked"] == "all") & (table["object"] == "all")]
     seen = agreed[(agreed["quantity"] == "seen") & (agreed["indicator"] == "all")].iloc[0]

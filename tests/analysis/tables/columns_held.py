@@ -72,7 +72,6 @@ def wrong_values(values: pd.Series, column: Column) -> Iterator[str]:
 
 ENDS_OF = {  # the estimate of intervals whose name is not the ends', or that stands elsewhere than before them
     "word_low": "word_gap",
-    "bootstrap_low": "value",
     "images_low": "debiased",
     "average_images_low": "average",
     "gep_powered.low": "value",
