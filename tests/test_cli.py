@@ -2,7 +2,6 @@
 
 import json
 import re
-import resource
 import shutil
 import subprocess
 import sys
@@ -177,24 +176,6 @@ def test_a_corrupted_record(tiny_copy, tiny, capsys):
     (tiny_copy / "run.json").write_text('{"format": 1, ')
     assert run_here(tiny.yaml, tiny_copy) == 2
     one_line(capsys.readouterr(), "run.json: expected the record of a run")
-
-
-def test_a_full_disk(tiny_copy, tiny, capsys):
-    """The system refuses files beyond a size: what is finished stays, the run goes on when there is room."""
-    before = stored(tiny_copy)
-    (tiny_copy / "samples" / "part-00001.parquet").unlink()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))  # enough for run.json, too little for a part
-    try:
-        status = run_here(tiny.yaml, tiny_copy)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert status == 2
-    one_line(capsys.readouterr(), "expected room on the disk", "finished parts are kept")
-    after = stored(tiny_copy)
-    assert after == {name: data for name, data in before.items() if name != "samples/part-00001.parquet"}
-    assert run_here(tiny.yaml, tiny_copy, "--stage", "generate") == 0
-    assert stored(tiny_copy) == before
 
 
 def test_two_at_once(tiny_copy, tiny, capsys):

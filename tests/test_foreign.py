@@ -231,10 +231,6 @@ def test_what_is_not_whole_is_left_out_and_counted(drawn, tmp_path, capsys):
             "images.from: expected a table or a folder of images, found none",
         ),
         ({"images": {}}, "images.from: expected this key"),
-        (
-            {"indicators": {"neutral": "person", "feminine": "woman"}},
-            "expected an indicator of neutral, feminine",
-        ),
     ],
 )
 def test_faults_of_the_configuration_are_one_line(drawn, tmp_path, capsys, more, said):

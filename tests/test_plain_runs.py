@@ -138,24 +138,6 @@ def test_attributes_of_one_word_have_frequencies_over_contexts_and_templates(tmp
         assert f'value="{frequency}"' in row
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"images": {"from": "m.csv", "levels": ["age"]}}, "expected a column `age`"),
-        ({"images": {"from": "twice.csv"}}, "expected one image of this prompt and seed 1, got another in"),
-        ({"images": {"from": "m.csv"}, "prompts": ["a nurse"]}, "prompts: expected none beside `images`"),
-        ({"images": {"from": "m.csv", "indicator": "word"}}, "expected a column `word`"),
-    ],
-)
-def test_bad_tables_of_images_end_in_one_line(tmp_path, settings, said, capsys):
-    (tmp_path / "a.png").write_bytes(b"")
-    (tmp_path / "m.csv").write_text("file,prompt\na.png,a nurse\n")
-    (tmp_path / "twice.csv").write_text("file,prompt,seed\na.png,a nurse,1\na.png,a nurse,1\n")
-    assert run(tmp_path, settings) == 2
-    error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
-
-
 def test_a_gallery_shows_prompts_side_by_side(drawn):
     made = triptych.load_run(drawn.path)
     shown = made.gallery(5)
