@@ -42,16 +42,6 @@ def test_a_whole_run(tiny):
     assert not list(path.rglob(".tmp-*"))
 
 
-def test_images_show_in_datasets(tiny, tmp_path):
-    datasets = pytest.importorskip("datasets")
-    files = [str(file) for file in sorted((tiny.run / "samples").glob("*.parquet"))]
-    found = datasets.load_dataset("parquet", data_files=files, split="train", cache_dir=str(tmp_path))
-    assert len(found) == 12
-    assert found[0]["image"].size == (64, 64)
-    assert found[3]["indicator"] == "individual"
-    assert found[0]["word_positions"][1] == [2]
-
-
 @pytest.mark.slow
 def test_stages_one_by_one(tiny, tmp_path, capsys):
     path = tmp_path / "run"

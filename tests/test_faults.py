@@ -102,16 +102,6 @@ def chain(model, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_stages_write_what_they_say_and_no_more(chain):
-    """Measured again with another contrast: the tables of the first and what is said of them are gone."""
-    first, again = (set(chain.after[name]) for name in ("report", "measure again"))
-    assert any("masculine_feminine" in name for name in first)
-    assert not any("masculine_feminine" in name for name in again)
-    assert b"feminine-masculine" in chain.after["measure again"]["tables/gap.csv"]
-    assert not any(name.startswith(("tables", "figures", "report")) for name in chain.after["overwrite"])
-
-
-@pytest.mark.slow
 def test_two_hundred_crashes(chain):
     """Spread evenly over every write, fsync, rename and removal of every stage."""
     points = [(stage, at + 1) for stage, calls in chain.calls.items() for at in range(calls)]

@@ -116,9 +116,3 @@ def test_two_runs_are_compared(tmp_path):
     assert comparison.plot()._repr_png_().startswith(b"\x89PNG")
     with pytest.raises(UserError, match="did you mean masculine-feminine"):
         comparison.plot("masculine-femine")
-    written = comparison.write(tmp_path / "out")
-    assert {"differences.csv", "values.csv", "forest-masculine-feminine.png"} <= {
-        one.name for one in written.iterdir()
-    }
-    with pytest.raises(UserError, match="got it twice"):
-        triptych.compare(runs[0], runs[0].path)
