@@ -161,4 +161,4 @@ def test_nothing_is_said_of_a_whole_run(tiny_copy):
         shutil.copy(tiny_copy / kind / "part-00000.parquet", tiny_copy / kind / "part-00099.parquet")
     with redirect_stderr(io.StringIO()) as said:
         run = analysis.load_run(tiny_copy)
-    assert said.getvalue() == "" and np.isfinite(run.gap()["n"]).all() and len(run.samples) == 12
+    assert said.getvalue() == "" and np.isfinite(run.gap()["n_prompts"]).all() and len(run.samples) == 12

@@ -134,7 +134,7 @@ def test_attributes_of_one_word_have_frequencies_over_contexts_and_templates(tmp
     )
     checked = table[table["source"] == "checker"].set_index("attribute")["frequency"]
     for attribute, frequency in checked.items():
-        row = next(one for one in section.split("<tr>") if f"<td>{attribute}</td>" in one)
+        row = next(one for one in section.split("<tr>") if f'<th scope="row">{attribute}</th>' in one)
         assert f'value="{frequency}"' in row
 
 

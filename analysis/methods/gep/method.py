@@ -671,6 +671,7 @@ METHOD = MethodSpec(
     title="Attributes (GEP)",
     anchor="attributes",
     intro="How often each attribute is in the images generated from the prompts of each word (Zhang et al. 2023)."
+    "{% if not config.compares %} Of one word: no two words are compared.{% endif %}"
     " Read by: {{ listed(sources) }}.{% if source not in LABELS %} Nothing here says for sure what is in the images;"
     " estimates by CLIP compare in their order, not in their size.{% endif %}",
     words=words,

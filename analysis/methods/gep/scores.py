@@ -22,13 +22,19 @@ COLUMNS = ("setting", "context", "indicator", "image", "attribute", "value")  # 
 class Audit:
     """What an audit read from its images, for one setting and one way to read them.
 
-    Attributes ---------- values : ndarray of float64, shape (n_contexts, n_indicators, n_images, n_attributes) 1 where
-    the attribute is in the image and 0 where it is not, or an estimate on any scale; NaN where nothing was read.
-    `n_images` is the largest number of images that a prompt has. contexts, indicators, attributes : tuple of str
-    setting : {"neutral", "explicit"} source : str ``checker``, ``human``, ``C``, ``CC``, ``CLS`` ... noise : {"own",
-    "shared", "unpaired"} Whether images of one number have a noise of their own at each prompt, which the words share
-    (``own``); one that all prompts share (``shared``, `sampler.noise`); or nothing in common (``unpaired``:
-    `sampler.noise` is ``independent``, or images of another program).
+    Attributes
+    ----------
+    values : ndarray of float64, shape (n_contexts, n_indicators, n_images, n_attributes)
+        1 where the attribute is in the image and 0 where it is not, or an estimate on any scale; NaN where nothing was
+        read. ``n_images`` is the largest number of images that a prompt has.
+    contexts, indicators, attributes : tuple of str
+    setting : {"neutral", "explicit"}
+    source : str
+        ``checker``, ``human``, ``C``, ``CC``, ``CLS`` ...
+    noise : {"own", "shared", "unpaired"}
+        Whether images of one number have a noise of their own at each prompt, which the words share (``own``); one that
+        all prompts share (``shared``, `sampler.noise`); or nothing in common (``unpaired``: `sampler.noise` is
+        ``independent``, or images of another program).
     """
 
     values: NDArray[np.float64]

@@ -10,7 +10,7 @@ from triptych.cli.run import config_overrides, parser
 LINE = (
     "triplets.yaml --model toyworld --seeds 4 5 --limit 3 --steps 2 --guidance-scale 7 --scheduler ddim"
     " --negative-prompt hat --height 64 --width 32 --out o --device cpu --dtype float32 --batch-triplets auto"
-    " --workers 2 --cluster local --until gap --figures pdf,png"
+    " --workers 2 --cluster local --until gap --figures pdf,png --gallery all"
 )
 OF_THE_COMMAND = {"config", "stage", "overwrite", "quiet", "schema", "help"}
 
