@@ -138,6 +138,12 @@ def test_attributes_of_one_word_have_frequencies_over_contexts_and_templates(tmp
         assert f'value="{frequency}"' in row
 
 
+def test_a_column_of_levels_that_is_not_there_is_one_line(tmp_path, capsys):
+    (tmp_path / "m.csv").write_text("file,prompt\na.png,a nurse\n")
+    assert run(tmp_path, {"images": {"from": "m.csv", "levels": ["age"]}}) == 2
+    runs.one_line(capsys.readouterr(), "expected a column `age`")
+
+
 def test_a_gallery_shows_prompts_side_by_side(drawn):
     made = triptych.load_run(drawn.path)
     shown = made.gallery(5)
