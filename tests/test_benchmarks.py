@@ -10,7 +10,7 @@ from tests.benchmarks.daam_parity import PROMPTS, word_positions
 from tests.benchmarks.daam_side import versions
 from tests.benchmarks.launches import cost_rows
 from tests.benchmarks.page import RESULTS, benchmarks_page
-from tests.benchmarks.word_maps import _memory, _times, median_interval
+from tests.benchmarks.word_maps import median_interval
 from tests.benchmarks.worker import Bench
 from tests.tiny import tiny_tokenizer
 
@@ -77,20 +77,6 @@ def test_the_words_of_a_prompt_have_their_own_positions():
     assert [len(found[word]) for word in ("woman", "saleswoman", "a", "and")] == [2, 6, 3, 2]
     assert not set(found["woman"]) & set(found["saleswoman"])
     assert len(PROMPTS) == len(set(PROMPTS)) == 20
-
-
-def test_a_ratio_is_of_the_same_repetition():
-    bare = [{"seconds": 1.0, "image_difference": 0.0}, {"seconds": 2.0, "image_difference": 0.0}]
-    mode = [{"seconds": 1.1, "image_difference": 0.0}, {"seconds": 2.4, "image_difference": 1e-6}]
-    found = _times(mode, bare)
-    assert (found["ratio"], found["ratio_least"], found["ratio_largest"]) == (1.15, 1.1, 1.2)
-    assert (found["ratio_low"], found["ratio_high"]) == (1.1, 1.2)
-    assert found["image_difference"] == 1e-6
-    assert _memory([130.0, 120.0], [95.0, 95.0], 3) == {
-        "peak_mib": 125.0,
-        "extra_mib_an_image": 10.0,
-        "peak_spread_mib": 10.0,
-    }
 
 
 def test_an_interval_of_the_median_is_that_of_the_binomial():

@@ -3,8 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
 
 import pyarrow.parquet as pq
 import pytest
@@ -13,7 +11,7 @@ from probes.runs import parts, schemas
 from probes.runs.directory import claim
 from probes.runs.run import Run
 from tests.probes.conftest import flipped, stored
-from tests.runs import PATIENCE, ROOT, one_line, run_here
+from tests.runs import one_line, python, run_here
 from triptych.cli.main import main
 
 
@@ -64,8 +62,7 @@ def test_measure_again_from_the_run_directory_alone(tiny_copy):
         "import sys; from triptych.cli.main import main; status = main(sys.argv[1:]);"
         "print('torch' in sys.modules); sys.exit(status)"
     )
-    command = [sys.executable, "-c", code, str(tiny_copy), "--stage", "measure"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
+    done = python("-c", code, tiny_copy, "--stage", "measure")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "False"
     assert (tiny_copy / "tables" / "gap.csv").read_bytes() == before

@@ -2,13 +2,11 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 
 from lab.validate.models import calibrate
-from tests.runs import PATIENCE, ROOT, one_line
+from tests.runs import ROOT, one_line
 from tests.tiny import tiny_pipeline
 from triptych.cli.main import main
 from triptych.cli.main import main as analysis
@@ -68,7 +66,7 @@ def test_the_plan_of_the_default_run_fits_one_screen(capsys):
 def test_a_process_of_its_own_says_nothing_but_our_lines(tmp_path):
     """The README's command, of one prompt."""
     line = f"-m probes.run {ROOT / 'triplets.yaml'} --out {tmp_path / 'run'} --limit 1 --steps 2".split()
-    done = subprocess.run([sys.executable, *line], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
+    done = python(*line)
     lines = [line for line in re.split(r"[\r\n]+|\x1b\[A", done.stderr) if line.strip()]
     said = "(generate|observe .*|measure|report):|with 1 prompt no p"
     assert done.returncode == 0 and done.stdout.endswith("report.html\n")
@@ -81,7 +79,7 @@ def test_a_process_of_its_own_that_refuses_says_one_line(tmp_path):
     file = tmp_path / "model" / "scheduler" / "scheduler_config.json"
     file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | {"beta_schedule": "x"}), "utf-8")
     line = f"-m triptych plan {ROOT / 'triplets.yaml'} --model {tmp_path / 'model'}".split()
-    done = subprocess.run([sys.executable, *line], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
+    done = python(*line)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
     assert done.stderr.startswith(f"model {tmp_path / 'model'}: ")
 

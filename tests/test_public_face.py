@@ -4,8 +4,6 @@ import base64
 import html
 import importlib
 import io
-import subprocess
-import sys
 from xml.etree import ElementTree
 
 import nbformat
@@ -17,6 +15,7 @@ from PIL import Image
 import analysis.report.page
 import triptych
 from tests.notebooks import FOLDER, run_cells
+from tests.runs import python
 
 TASKS = (
     "run",
@@ -253,19 +252,6 @@ def test_figures_are_saved(run, tmp_path):
 # The module
 
 
-def python(code, **options):
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        cwd=FOLDER.parent,
-        **options,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_the_import_is_quick_and_loads_nothing_large():
     """And a function stays one where a module of its name was imported by the command line."""
     code = """
@@ -277,7 +263,9 @@ print({"torch", "pandas", "numpy", "pydantic", "matplotlib", "PIL"} & set(sys.mo
 import triptych.cli.main, triptych.stages, triptych.run_plan
 print(callable(triptych.run), callable(triptych.plan), callable(triptych.compare))
 """
-    seconds, loaded, functions = python(code).splitlines()
+    done = python("-c", code)
+    assert done.returncode == 0, done.stderr
+    seconds, loaded, functions = done.stdout.splitlines()
     assert float(seconds) <= SECONDS and loaded == "set()" and functions == "True True True"
 
 

@@ -1,6 +1,5 @@
 """Images of PaintSkills' prompts that another program drew: judged as if they had been drawn here, and the oracle."""
 
-import csv
 import json
 import re
 from pathlib import Path
@@ -15,7 +14,7 @@ from probes.prompts import paintskills
 from probes.runs.run import Run
 from probes.toyworld.palette import paint
 from tests.analysis.observe.random_detr import TINY, save_detr
-from triptych.cli.main import main
+from tests.runs import export_images, run_settings
 
 PAGE = Path(__file__).parents[1] / "docs" / "validation" / "paintskills.md"
 SETTINGS = {
@@ -43,13 +42,6 @@ COCO = {
 }
 
 
-def run(folder, settings, *options):
-    """Write a configuration and run it; gives the exit status."""
-    path = folder / "skills.yaml"
-    path.write_text(yaml.safe_dump(settings, sort_keys=False))
-    return main([str(path), "--out", str(folder / "run"), "--quiet", *options])
-
-
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
     """A run of renderings, of which one in six shows what another prompt of its skill asks for."""
@@ -63,28 +55,16 @@ def drawn(tmp_path_factory):
         Image.fromarray(pixels).save(folder / "scenes" / f"{prompt.id}.png")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        assert run(folder, SETTINGS | {"images": {"from": "scenes", "names": "{prompt_id}"}}) == 0
+        assert run_settings(folder, SETTINGS | {"images": {"from": "scenes", "names": "{prompt_id}"}}) == 0
     return Run.open(folder / "run")
-
-
-def export(drawn, folder, columns, without=()):
-    """A run's images as files with a table beside them."""
-    (folder / "pictures").mkdir()
-    samples = drawn.samples(["sample_id", "prompt_id", "prompt", "seed", "image"]).to_dict("records")
-    with open(folder / "pictures" / "metadata.csv", "w", newline="", encoding="utf-8") as file:
-        table = csv.DictWriter(file, ["file", *columns], extrasaction="ignore")
-        table.writeheader()
-        for row in reversed([row for row in samples if row["prompt_id"] not in without]):
-            name = f"{row['sample_id']}.png"
-            (folder / "pictures" / name).write_bytes(row["image"]["bytes"])
-            table.writerow(row | {"file": name})
-    return SETTINGS | {"images": {"from": "pictures"}}
 
 
 def test_tables_are_those_of_the_run_whose_images_they_are(drawn, tmp_path):
     prompts = list(drawn.samples(["prompt"])["prompt"])
     assert len(set(prompts)) < len(prompts) == 60
-    assert run(tmp_path, export(drawn, tmp_path, ("prompt", "prompt_id", "seed"))) == 0
+    rows = drawn.samples(["sample_id", "prompt_id", "prompt", "seed", "image"]).to_dict("records")
+    export_images(reversed(rows), tmp_path / "pictures", ("prompt", "prompt_id", "seed"))
+    assert run_settings(tmp_path, SETTINGS | {"images": {"from": "pictures"}}) == 0
     for name in FILES:
         there = (drawn.path / "tables" / name).read_bytes()
         assert there == (tmp_path / "run" / "tables" / name).read_bytes(), name
@@ -124,7 +104,7 @@ def test_rows_that_name_no_prompt_or_several_are_one_line(tmp_path, capsys, rows
     table = [f"file,{head}", *(f"a.png,{line}" for line in lines)]
     (tmp_path / "pictures" / "metadata.csv").write_text("\n".join(table) + "\n")
     settings = SETTINGS | {"images": {"from": "pictures"}, "model": "closed"}
-    assert run(tmp_path, settings) == 2
+    assert run_settings(tmp_path, settings) == 2
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
 
@@ -162,7 +142,7 @@ def test_scenes_as_published_are_judged_by_detr(tmp_path, monkeypatch):
     settings = yaml.safe_load((tmp_path / "scenes.yaml").read_text())
     settings["observe"]["detector"] = str(detector)
     settings["generate"] = {"workers": 1, "device": "cpu"}
-    assert run(tmp_path, settings) == 0
+    assert run_settings(tmp_path, settings) == 0
     taken = Run.open(tmp_path / "run")
     images = taken.table("skills_images")
     assert len(images) == 3 * scenes and set(images["reason"]) == {""}

@@ -50,6 +50,7 @@ def test_the_place_of_a_field_is_the_file(file):
         ("sampler.scheduler: expected one of ddim", "--scheduler: expected one of ddim"),
         ("sampler.steps: expected more", "triplets.yaml: sampler.steps: expected more"),
         ("model nowhere: unknown", "model nowhere: unknown"),
+        ("samples: expected a table", "samples: expected a table"),
         ("runs/a: trace: expected none", "runs/a: trace: expected none"),
     ],
 )
