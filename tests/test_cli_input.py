@@ -6,7 +6,7 @@ import re
 import pytest
 
 from lab.validate.models import calibrate
-from tests.runs import ROOT, one_line
+from tests.runs import ROOT, one_line, python
 from tests.tiny import tiny_pipeline
 from triptych.cli.main import main
 from triptych.cli.main import main as analysis
