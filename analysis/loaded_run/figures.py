@@ -37,7 +37,7 @@ class RunFigures(RunTables):
         Parameters
         ----------
         name : str
-            As `plots` lists them: ``"bias-scores-masculine-feminine"``, ``"gep-vectors"``, ``"dalleval-professions"``,
+            As `plots` lists them: ``"bias-scores-masculine-feminine"``, ``"gep-vector"``, ``"dalleval-professions"``,
             ``"trace-shares"`` ...
 
         Raises
