@@ -41,7 +41,6 @@ LONGEST = (
     "tests/probes/models/test_loading.py",
     "tests/hooks/test_attach.py",
     "tests/hooks/test_cases.py",
-    "tests/test_faults.py",
     "tests/test_foreign_code.py",
     "tests/test_cli_input.py",
 )

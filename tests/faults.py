@@ -1,10 +1,12 @@
-"""A process that ends in the middle: from one call on, nothing reaches the disk any more."""
+"""Processes that end in the middle, or hold what another wants."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from unittest import mock
 
 CALLS = ("write", "fsync", "replace", "unlink", "rmdir")
@@ -43,3 +45,26 @@ def dying(at: int | None = None) -> Iterator[Counter]:
         for name in CALLS:
             stack.enter_context(mock.patch.object(os, name, counter.replacement(name)))
         yield counter
+
+
+@contextlib.contextmanager
+def holding(context: AbstractContextManager) -> Iterator[int]:
+    """Have another process enter a context, such as a lock, until the block ends or it is killed; gives its number."""
+    ready, told = os.pipe()
+    child = os.fork()
+    if not child:  # pragma: no cover
+        try:
+            with context:
+                os.write(told, b"!")
+                time.sleep(600)
+        finally:
+            os._exit(1)
+    os.close(told)
+    try:
+        assert os.read(ready, 1) == b"!"
+        yield child
+    finally:
+        os.close(ready)
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(child, 9)
+            os.waitpid(child, 0)

@@ -15,11 +15,14 @@ audit      A `Made` run of toyworld-work: 3 professions x 2 templates x 2 seeds,
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,6 +117,18 @@ def run_here(yaml_file: Path, path: Path, *more: object) -> int:
     return main(["run", str(yaml_file), "--out", str(path), "--quiet", *map(str, more)])
 
 
+def python(*line: object, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Return what a Python process of its own said, and how it ended."""
+    return subprocess.run(
+        [sys.executable, *map(str, line)],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+
+
 def one_line(captured: Any, *messages: str) -> None:
     """Hold that one line on stderr was all that was said, and what it holds."""
     assert captured.out == ""
@@ -131,6 +146,25 @@ def saved_yaml(folder: Path, config: Mapping[str, Any] = TINY, name: str = "tiny
     path = folder / name
     path.write_text(json.dumps({**config, "model": str(folder / "tiny"), **over}, indent=1), "utf-8")
     return path
+
+
+def run_settings(folder: Path, settings: Mapping[str, Any], *options: str) -> int:
+    """Write a configuration and run it into ``run`` beside it; return the exit status."""
+    (folder / "t.yaml").write_text(json.dumps(settings), "utf-8")
+    return run_here(folder / "t.yaml", folder / "run", *options)
+
+
+def export_images(rows: Iterable[Mapping[str, Any]], folder: Path, columns: Sequence[str]) -> Path:
+    """Write the images of rows of ``samples`` as files with a table of some columns beside them; return the folder."""
+    folder.mkdir()
+    with open(folder / "metadata.csv", "w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, ["file", *columns], extrasaction="ignore")
+        table.writeheader()
+        for row in rows:
+            name = f"{row['sample_id']}.png"
+            (folder / name).write_bytes(row["image"]["bytes"])
+            table.writerow({**row, "file": name})
+    return folder
 
 
 def record(path: Path) -> dict[str, Any]:

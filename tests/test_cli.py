@@ -2,10 +2,7 @@
 
 import json
 import re
-import resource
 import shutil
-import subprocess
-import sys
 
 import pyarrow.parquet as pq
 import pytest
@@ -14,7 +11,7 @@ from probes.runs import parts, schemas
 from probes.runs.directory import claim
 from probes.runs.run import Run
 from tests.probes.conftest import flipped, stored
-from tests.runs import PATIENCE, ROOT, one_line, run_here
+from tests.runs import one_line, python, run_here
 from triptych.cli.main import main
 
 
@@ -43,16 +40,6 @@ def test_a_whole_run(tiny):
     assert not list(path.rglob(".tmp-*"))
 
 
-def test_images_show_in_datasets(tiny, tmp_path):
-    datasets = pytest.importorskip("datasets")
-    files = [str(file) for file in sorted((tiny.run / "samples").glob("*.parquet"))]
-    found = datasets.load_dataset("parquet", data_files=files, split="train", cache_dir=str(tmp_path))
-    assert len(found) == 12
-    assert found[0]["image"].size == (64, 64)
-    assert found[3]["indicator"] == "individual"
-    assert found[0]["word_positions"][1] == [2]
-
-
 @pytest.mark.slow
 def test_stages_one_by_one(tiny, tmp_path, capsys):
     path = tmp_path / "run"
@@ -75,8 +62,7 @@ def test_measure_again_from_the_run_directory_alone(tiny_copy):
         "import sys; from triptych.cli.main import main; status = main(sys.argv[1:]);"
         "print('torch' in sys.modules); sys.exit(status)"
     )
-    command = [sys.executable, "-c", code, str(tiny_copy), "--stage", "measure"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
+    done = python("-c", code, tiny_copy, "--stage", "measure")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "False"
     assert (tiny_copy / "tables" / "gap.csv").read_bytes() == before
@@ -177,24 +163,6 @@ def test_a_corrupted_record(tiny_copy, tiny, capsys):
     (tiny_copy / "run.json").write_text('{"format": 1, ')
     assert run_here(tiny.yaml, tiny_copy) == 2
     one_line(capsys.readouterr(), "run.json: expected the record of a run")
-
-
-def test_a_full_disk(tiny_copy, tiny, capsys):
-    """The system refuses files beyond a size: what is finished stays, the run goes on when there is room."""
-    before = stored(tiny_copy)
-    (tiny_copy / "samples" / "part-00001.parquet").unlink()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))  # enough for run.json, too little for a part
-    try:
-        status = run_here(tiny.yaml, tiny_copy)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert status == 2
-    one_line(capsys.readouterr(), "expected room on the disk", "finished parts are kept")
-    after = stored(tiny_copy)
-    assert after == {name: data for name, data in before.items() if name != "samples/part-00001.parquet"}
-    assert run_here(tiny.yaml, tiny_copy, "--stage", "generate") == 0
-    assert stored(tiny_copy) == before
 
 
 def test_two_at_once(tiny_copy, tiny, capsys):

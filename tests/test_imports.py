@@ -6,7 +6,6 @@ Every import counts, also those inside functions and those for type checkers alo
 import ast
 import configparser
 import graphlib
-import subprocess
 import sys
 from functools import cache
 from importlib import metadata
@@ -15,6 +14,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.runs import python
 from triptych.cli.main import COMMANDS
 
 ROOT = Path(__file__).parent.parent
@@ -179,8 +179,7 @@ def test_they_load_no_torch():
         "assert 'torch' not in sys.modules\n"
         "import hooks\nhooks.Probe"
     )
-    line = [sys.executable, "-c", code, *WITHOUT_TORCH]
-    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=1800)
+    done = python("-c", code, *WITHOUT_TORCH)
     assert done.returncode == 0, done.stderr
 
 
@@ -202,8 +201,7 @@ for name in sys.argv[1:]:
 
 def test_help_of_a_command_is_quick_and_loads_no_large_library():
     names = sorted({"run", *COMMANDS}, key=lambda name: name in ("plan", "report", "run", "trace"))
-    line = [sys.executable, "-c", HELP, *names]
-    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    done = python("-c", HELP, *names)
     assert done.returncode == 0, done.stderr
     assert all(f"triptych {name}" in done.stdout for name in names)
     assert done.stdout.count("triptych run triplets.yaml") >= 2  # two runnable examples

@@ -9,7 +9,7 @@ import pytest
 from nbclient.exceptions import CellExecutionError
 
 import triptych
-from tests.notebooks import FOLDER, executed, run_cells
+from tests.notebooks import FOLDER, executed
 
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 # its cells are run, and what they show is looked at, by `tests/test_public_face.py`
@@ -111,12 +111,6 @@ folder / "run"
 
 
 RUN = [path for path in NOTEBOOKS if path.stem != ELSEWHERE]
-
-
-@pytest.mark.slow
-def test_the_first_notebook_runs(monkeypatch):
-    monkeypatch.chdir(FOLDER.parent)
-    assert run_cells(read(RUN[0]), {})
 
 
 @pytest.mark.slow

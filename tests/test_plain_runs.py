@@ -1,10 +1,7 @@
 """Runs without triplets, as a user makes them: plain prompts of a bundled model, and their images as foreign ones."""
 
-import csv
-
 import pandas as pd
 import pytest
-import yaml
 
 import triptych
 from probes.runs.run import Run
@@ -31,12 +28,6 @@ PICTURES = (
 )
 
 
-def run(folder, settings, *options):
-    path = folder / "t.yaml"
-    path.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
-    return main([str(path), "--out", str(folder / "run"), "--quiet", *options])
-
-
 @pytest.fixture(scope="module")
 def drawn(audit):
     return Run.open(audit.run)
@@ -46,23 +37,18 @@ def drawn(audit):
 def taken(drawn, tmp_path_factory):
     """The same images as those of a program that says prompt, profession and template of each, and no indicator."""
     folder = tmp_path_factory.mktemp("foreign")
-    (folder / "pictures").mkdir()
-    levels = drawn.table("prompts").set_index("triplet")
-    samples = drawn.samples(["sample_id", "triplet", "seed", "prompt", "image"])
-    with open(folder / "pictures" / "metadata.csv", "w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(["file", "prompt", "seed", "profession", "template"])
-        for one in samples.itertuples():
-            (folder / "pictures" / f"{one.sample_id}.png").write_bytes(one.image["bytes"])
-            own = levels.loc[one.triplet]
-            table.writerow([f"{one.sample_id}.png", one.prompt, one.seed, own["profession"], own["template"]])
+    levels = drawn.table("prompts")[["triplet", "profession", "template"]]
+    samples = drawn.samples(["sample_id", "triplet", "seed", "prompt", "image"]).merge(levels, on="triplet")
+    runs.export_images(
+        samples.to_dict("records"), folder / "pictures", ["prompt", "seed", "profession", "template"]
+    )
     settings = SETTINGS | {
         "model": "toyworld-work",
         "images": {"from": "pictures"},
         "sampler": {"noise": "own"},
     }
     for stage in ("generate", "observe", "measure"):
-        assert run(folder, settings, "--stage", stage) == 0
+        assert runs.run_settings(folder, settings, "--stage", stage) == 0
     return Run.open(folder / "run")
 
 
@@ -120,12 +106,12 @@ def test_attributes_of_one_word_have_frequencies_over_contexts_and_templates(tmp
         "sampler": {"steps": 2},
     }
     for stage in ("generate", "measure"):
-        assert run(tmp_path, settings, "--stage", stage) == 0
+        assert runs.run_settings(tmp_path, settings, "--stage", stage) == 0
     found = Run.open(tmp_path / "run")
     table = found.table("gep_frequencies")
     assert set(table["indicator"]) == {"feminine"} and (table["n_images"] == 4).all()
     assert (table["n_contexts"] == 2).all() and "gep_score" not in found.tables()
-    assert run(tmp_path, settings, "--stage", "report") == 0
+    assert runs.run_settings(tmp_path, settings, "--stage", "report") == 0
     page = (tmp_path / "run" / "report.html").read_text("utf-8")
     section = page[page.index('<section id="attributes">') :]
     section = section[: section.index("</section>")]
@@ -138,22 +124,10 @@ def test_attributes_of_one_word_have_frequencies_over_contexts_and_templates(tmp
         assert f'value="{frequency}"' in row
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"images": {"from": "m.csv", "levels": ["age"]}}, "expected a column `age`"),
-        ({"images": {"from": "twice.csv"}}, "expected one image of this prompt and seed 1, got another in"),
-        ({"images": {"from": "m.csv"}, "prompts": ["a nurse"]}, "prompts: expected none beside `images`"),
-        ({"images": {"from": "m.csv", "indicator": "word"}}, "expected a column `word`"),
-    ],
-)
-def test_bad_tables_of_images_end_in_one_line(tmp_path, settings, said, capsys):
-    (tmp_path / "a.png").write_bytes(b"")
+def test_a_column_of_levels_that_is_not_there_is_one_line(tmp_path, capsys):
     (tmp_path / "m.csv").write_text("file,prompt\na.png,a nurse\n")
-    (tmp_path / "twice.csv").write_text("file,prompt,seed\na.png,a nurse,1\na.png,a nurse,1\n")
-    assert run(tmp_path, settings) == 2
-    error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+    assert runs.run_settings(tmp_path, {"images": {"from": "m.csv", "levels": ["age"]}}) == 2
+    runs.one_line(capsys.readouterr(), "expected a column `age`")
 
 
 def test_a_gallery_shows_prompts_side_by_side(drawn):

@@ -3,12 +3,9 @@
 `tests/test_imports.py` has what can be read off the code.
 """
 
-import subprocess
-import sys
-
 import pytest
 
-from tests.runs import PATIENCE, ROOT
+from tests.runs import python
 
 CODE = '''
 import builtins, importlib, pkgutil, sys, types
@@ -65,9 +62,7 @@ print(seen, sorted(refused))
 
 @pytest.mark.slow
 def test_every_module_is_imported_without_what_linux_alone_has():
-    done = subprocess.run(
-        [sys.executable, "-c", CODE], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
-    )
+    done = python("-c", CODE)
     assert done.returncode == 0, done.stderr[-2000:]
     seen, _, refused = done.stdout.strip().splitlines()[-1].partition(" ")
     assert int(seen) > 300 and refused == "[]"

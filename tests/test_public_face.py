@@ -4,9 +4,6 @@ import base64
 import html
 import importlib
 import io
-import json
-import subprocess
-import sys
 from xml.etree import ElementTree
 
 import nbformat
@@ -18,6 +15,7 @@ from PIL import Image
 import analysis.report.page
 import triptych
 from tests.notebooks import FOLDER, run_cells
+from tests.runs import python
 
 TASKS = (
     "run",
@@ -74,18 +72,6 @@ def test_a_run_has_its_images_tables_and_report(tasks, run):
     kept = (run.path / "triplets.yaml").read_text()
     assert "a {person} with a dog in the park" in kept and "steps: 4" in kept
     assert list(run.run.meta["config"]["passed"]["changes"]) == ["out"]
-
-
-def test_the_gap_of_a_site_is_the_mean_difference_of_its_similarities(tasks, run):
-    table = tasks["gap table"]
-    assert (
-        list(table["site"]) == [site for site in table["site"] if site.endswith(".cross")] and len(table) == 7
-    )
-    for row in table.itertuples():
-        pairs = run.pairs(site=row.site, metric="cosine").query("step == 3")
-        wide = pairs.pivot_table(index="triplet", columns="pair", values="value")
-        by_hand = (wide["neutral-masculine"] - wide["neutral-feminine"]).mean()
-        assert row.gap == pytest.approx(by_hand, abs=1e-6)
 
 
 def test_the_heat_map_holds_the_gaps(tasks, run):
@@ -150,16 +136,6 @@ def test_images_of_another_program_have_the_same_gap(tasks, run):
     (row,) = tasks["images of another program"].to_dict("records")
     assert row["gap"] == pytest.approx(float(run.gap("ssim")["gap"].iloc[0]), abs=1e-9)
     assert not tasks.names["foreign"].run.parts("captures")
-
-
-def test_what_was_exported_is_read_by_another_program(tasks, run):
-    folder = tasks.names["folder"] / "coco"
-    assert tasks["export"].place == str(folder)
-    (index,) = [one for one in folder.rglob("*.json") if "instances" in one.name]
-    found = json.loads(index.read_text())
-    assert len(found["images"]) == 6
-    detected = run.table("objects").query("object >= 0")
-    assert len(found["annotations"]) == len(detected.drop_duplicates(["sample_id", "object"]))
 
 
 # What is no name of a run
@@ -272,19 +248,6 @@ def test_figures_are_saved(run, tmp_path):
 # The module
 
 
-def python(code, **options):
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        cwd=FOLDER.parent,
-        **options,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_the_import_is_quick_and_loads_nothing_large():
     """And a function stays one where a module of its name was imported by the command line."""
     code = """
@@ -296,7 +259,9 @@ print({"torch", "pandas", "numpy", "pydantic", "matplotlib", "PIL"} & set(sys.mo
 import triptych.cli.main, triptych.stages, triptych.run_plan
 print(callable(triptych.run), callable(triptych.plan), callable(triptych.compare))
 """
-    seconds, loaded, functions = python(code).splitlines()
+    done = python("-c", code)
+    assert done.returncode == 0, done.stderr
+    seconds, loaded, functions = done.stdout.splitlines()
     assert float(seconds) <= SECONDS and loaded == "set()" and functions == "True True True"
 
 

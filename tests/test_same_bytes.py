@@ -4,12 +4,10 @@ import hashlib
 import importlib.util
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 
-from tests.runs import PATIENCE, ROOT, record, run_here
+from tests.runs import python, record, run_here
 
 APART = re.compile(r"run\.json|\.lock")  # what says how and by whom it was generated
 
@@ -65,10 +63,7 @@ def test_two_processes_in_another_folder(name, figures, request, tmp_path, monke
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray (triptych[cluster])")
 def test_ray_on_this_machine_which_ends_without_a_word_of_its_own(toyworld, tmp_path):
-    line = [sys.executable, "-m", "probes.run", str(toyworld.yaml), "--out", str(tmp_path / "run")]
-    done = subprocess.run(
-        [*line, "--cluster", "local"], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
-    )
+    done = python("-m", "probes.run", toyworld.yaml, "--out", tmp_path / "run", "--cluster", "local")
     assert done.returncode == 0 and done.stdout.endswith(f"\nreport: {tmp_path / 'run' / 'report.html'}\n")
     told = [part for part in re.split(r"[\r\n]+|\x1b\[A", done.stderr) if part.strip()]
     own = re.compile(

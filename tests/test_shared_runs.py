@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -13,6 +12,7 @@ from probes.execution import loop
 from probes.locks import MEASURING, locked
 from probes.runs.directory import claim
 from probes.runs.run import Run
+from tests.faults import holding
 from tests.probes.conftest import stored
 from tests.runs import PATIENCE, ROOT, run_here
 
@@ -71,31 +71,26 @@ def test_four_processes_together_store_what_one_does(workers, toyworld, tmp_path
 def test_a_part_that_another_process_is_at_is_waited_for(generated, tiny, monkeypatch):
     """It is made here when that one ends without it, and found when it was made meanwhile."""
     kept = (generated / "captures" / "part-00001.parquet").read_bytes()
-    expected = stored(generated)
+    expected, children = stored(generated), []
     for how in ("killed", "made"):
         without(generated, 0, 1, kinds=["samples", "captures"])
         lock, waited = generated / "words" / "part-00001.parquet.lock", []
         real = {file: expected[f"{file}/part-00001.parquet"] for file in ("samples", "captures")}
-        ready, told = os.pipe()
-        child = os.fork()
-        if not child:  # pragma: no cover
-            with locked(lock):
-                os.write(told, b"!")
-                time.sleep(600)
-        os.read(ready, 1)
 
-        def paused(seconds, child=child, how=how, waited=waited, real=real):
+        def paused(seconds, how=how, waited=waited, real=real):
             assert (generated / "samples" / "part-00000.parquet").exists()  # the others are made first
             assert not (generated / "samples" / "part-00001.parquet").exists()
             if not waited and how == "made":
                 for folder, data in real.items():
                     (generated / folder / "part-00001.parquet").write_bytes(data)
             waited.append(seconds)
-            os.kill(child, 9)
-            os.waitpid(child, 0)
+            os.kill(children[-1], 9)
+            os.waitpid(children[-1], 0)
 
-        monkeypatch.setattr(loop.time, "sleep", paused)
-        assert run_here(tiny.yaml, generated, "--stage", "generate") == 0
+        with holding(locked(lock)) as child:
+            children.append(child)
+            monkeypatch.setattr(loop.time, "sleep", paused)
+            assert run_here(tiny.yaml, generated, "--stage", "generate") == 0
         monkeypatch.undo()
         assert waited == [loop.PAUSE] and stored(generated) == expected and not leftovers(generated)
     assert kept == expected["captures/part-00001.parquet"]
@@ -116,19 +111,9 @@ def test_another_configuration_is_refused_beside_a_run_that_is_at_work(generated
 
 
 def test_one_process_measures(generated, tiny, capsys):
-    ready, told = os.pipe()
-    child = os.fork()
-    if not child:  # pragma: no cover
-        with locked(generated / MEASURING):
-            os.write(told, b"!")
-            time.sleep(600)
-    os.read(ready, 1)
-    try:
+    with holding(locked(generated / MEASURING)):
         assert run_here(tiny.yaml, generated) == 0
         line = f"{generated}: every part is there, and another process measures and reports\n"
         assert capsys.readouterr().out == line and not (generated / "tables").exists()
         assert run_here(tiny.yaml, generated, "--stage", "measure") == 2
         assert "expected to be the only one measuring here, found another" in capsys.readouterr().err
-    finally:
-        os.kill(child, 9)
-        os.waitpid(child, 0)

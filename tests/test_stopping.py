@@ -116,13 +116,6 @@ def test_what_is_there_already_is_not_drawn_again(yaml_file, stopped, tmp_path):
     assert Run.open(tmp_path / "run").meta["images"] == Run.open(stopped).meta["images"]
 
 
-def test_a_part_that_was_damaged_is_made_again_and_the_end_is_the_same(yaml_file, stopped, tmp_path):
-    shutil.copytree(stopped, tmp_path / "run")
-    (tmp_path / "run" / "captures" / "part-00001.parquet").write_bytes(b"")
-    assert run_here(yaml_file, tmp_path / "run", "--stage", "generate") == 0
-    assert stored(tmp_path / "run") == stored(stopped)
-
-
 @pytest.mark.slow
 def test_its_images_are_those_of_a_run_that_does_not_stop(yaml_file, stopped, tmp_path):
     config = json.loads(yaml_file.read_text())

@@ -9,12 +9,11 @@ import torch
 import yaml
 
 from probes.errors import UserError
-from probes.models import loading
 from probes.runs import parts, schemas
 from probes.runs.images import read_image
 from probes.runs.run import Run
 from probes.stages.trace import requirements, stage
-from tests.probes.conftest import flipped
+from tests.probes.conftest import Device, flipped, with_pipeline
 from tests.tiny import tiny_pipeline
 from triptych.cli.main import main
 
@@ -168,34 +167,6 @@ def test_another_trace_is_refused_and_overwritten(copy, whole, model, tmp_path, 
     assert (copy / "samples").exists()
 
 
-class Device:
-    """Has room for so many images at a time."""
-
-    def __init__(self, images):
-        self.images = images
-
-    def __call__(self, pipe):
-        real = pipe.unet.forward
-
-        def forward(sample, *arguments, **options):
-            if len(sample) > 2 * self.images:  # both halves of guidance
-                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
-            return real(sample, *arguments, **options)
-
-        pipe.unet.forward = forward
-
-
-def with_pipeline(monkeypatch, change):
-    load = loading.load
-
-    def changed(*arguments, **options):
-        loaded = load(*arguments, **options)
-        change(loaded.pipe)
-        return loaded
-
-    monkeypatch.setattr(loading, "load", changed)
-
-
 @pytest.mark.slow
 def test_without_room_the_batch_is_halved(copy, model, tmp_path, monkeypatch, capsys):
     file = settings(tmp_path, model, trace={"positions": [], "windows": 0, "cuts": False})
@@ -288,24 +259,3 @@ def test_a_plan_says_what_it_will_take(model, tmp_path, capsys):
     drawn, patched = 2 * (DRAWN - 2), DRAWN - 4
     assert f"trace: 2 triplets and seeds x {patched} variants: {drawn} images, " in said
     assert "8 images at once" in said and not (tmp_path / "run").exists()
-
-
-@pytest.mark.slow
-def test_the_example_of_the_documentation_on_toyworld(tmp_path, capsys):
-    short = ("--limit", "1", "--steps", "3", "--workers", "1")
-    assert run(EXAMPLE, tmp_path / "run", "--stage", "generate", *short) == 0
-    assert run(EXAMPLE, tmp_path / "run", "--stage", "trace", *short) == 0
-    traced = Run.open(tmp_path / "run")
-    table = traced.read("traced", ["triplet", "variant", "kind", "image"]).set_index(["triplet", "variant"])
-    assert set(table["kind"]) == {"none", "site", "complete", "window", "cut"}
-    assert traced.config.trace.windows == 3  # of one prompt: the map of places and steps
-    images = {name: np.asarray(read_image(one["bytes"]), int) for (_, name), one in table["image"].items()}
-
-    def apart(first, second):
-        return np.abs(images[first] - images[second]).max()
-
-    for donor in ("feminine", "masculine"):
-        for name in (f"cut:embeddings:{donor}>neutral", f"cut:complete:{donor}>neutral"):
-            # rows of a batch are the same but for the order of sums, on the edge of a rounding
-            assert apart(name, f"none:{donor}") <= 1 < 10 < apart(name, "none:neutral")
-        assert apart(f"cut:before:{donor}>neutral", "none:neutral") <= 1

@@ -1,6 +1,5 @@
 """Traces of diffusion transformers as a user runs them: generate, trace, measure, report."""
 
-import pytest
 import yaml
 
 from analysis.methods.tracing.cuts import TOLERANCE, UNTESTED
@@ -20,19 +19,7 @@ SETTINGS = {
     "trace": {"necessity": False},
 }
 TOWERS = ["text.embeddings", "text_2.embeddings", "text_3.embeddings"]
-SWEPT = {
-    "toyworld-dit": ["text.pooled", *TOWERS, *(f"dit.block.{number}.joint" for number in range(5))],
-    "sd3": ["text.pooled", *TOWERS, *(f"dit.block.{number}.joint" for number in range(3))],
-    "flux-dev": [
-        *("text.pooled", *TOWERS[:2], "dit.block.0.joint", "dit.block.1.joint"),
-        *(f"dit.single.{number}.joint" for number in range(3)),
-    ],
-    # their pipelines put a template around the prompt, in which no word is looked for
-    "lumina2": [f"dit.single.{number}.joint" for number in range(3)],
-    "z-image": [f"dit.single.{number}.joint" for number in range(3)],
-}
-
-SLOW = ("sd3", "flux-dev", "lumina2", "z-image")  # what they have of their own is tested site by site
+SWEPT = ["text.pooled", *TOWERS, *(f"dit.block.{number}.joint" for number in range(5))]
 
 
 def settings(folder, **over):
@@ -42,17 +29,9 @@ def settings(folder, **over):
     return str(file)
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.slow if kind in SLOW else ()) for kind in SWEPT]
-)
-def test_from_a_model_to_the_report(kind, tmp_path, capsys):
+def test_from_a_model_to_the_report(tmp_path, capsys):
     """The cuts are in the tables, and the report has the section."""
-    model, out = kind, str(tmp_path / "run")
-    size = {}
-    if kind != "toyworld-dit":
-        model, size = str(tmp_path / "model"), {"height": 64, "width": 64}
-        tiny_transformer_pipeline(kind).save_pretrained(model)
-    file = settings(tmp_path, model=model, sampler={**SETTINGS["sampler"], **size})
+    out, file = str(tmp_path / "run"), settings(tmp_path, model="toyworld-dit")
     assert main(["run", file, "--out", out, "--stage", "generate", "--quiet"]) == 0, capsys.readouterr().err
     assert main(["trace", out, "--quiet"]) == 0, capsys.readouterr().err
     assert main(["run", out, "--stage", "measure", "--quiet"]) == 0
@@ -60,28 +39,21 @@ def test_from_a_model_to_the_report(kind, tmp_path, capsys):
     run = Run.open(tmp_path / "run")
     table = run.read("traced").set_index(["triplet", "variant"])
     assert table["fault"].isna().all() and (table["writes"][table["kind"] != "none"] > 0).all()
-    assert [*dict.fromkeys(one[0] for one in table["sites"][table["kind"] == "site"])] == SWEPT[kind]
-    other = settings(
-        tmp_path,
-        model=model,
-        sampler={**SETTINGS["sampler"], **size},
-        trace={**SETTINGS["trace"], "sites": SWEPT[kind][-1:]},
-    )
+    assert [*dict.fromkeys(one[0] for one in table["sites"][table["kind"] == "site"])] == SWEPT
+    trace = {**SETTINGS["trace"], "sites": SWEPT[-1:]}
     capsys.readouterr()
-    assert main(["run", other, "--out", out]) == 2  # in the words of the configuration
-    assert f"trace.sites is 'default' there, expected {SWEPT[kind][-1:]}: use" in capsys.readouterr().err
-    template = kind in ("lumina2", "z-image")
-    cuts = {"inputs", "complete", "self"} | (set() if template else {"embeddings", "before"})
+    assert main(["run", settings(tmp_path, model="toyworld-dit", trace=trace), "--out", out]) == 2
+    assert f"trace.sites is 'default' there, expected {SWEPT[-1:]}: use" in capsys.readouterr().err
+    cuts = {"inputs", "complete", "self", "embeddings", "before"}
     found = run.table("trace_cuts")
     assert len(found) == 2 * len(cuts) - 1 and set(found["cut"]) == cuts
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    assert 'id="trace"' in page
-    assert template or ("pooled text" in page and "text encoder 2 · embeddings" in page)
+    assert 'id="trace"' in page and "pooled text" in page and "text encoder 2 · embeddings" in page
     assert "of the U-Net" not in page[page.index('id="trace"') :].split("</section>")[0]
-    if kind == "toyworld-dit":  # whose outcome is the checker's; a gap of pictures moves with every rounding
-        assert (found["deviation"] <= TOLERANCE).all()
-        tested = int((found["reason"] != UNTESTED).sum())  # of a word without an effect any share is 0
-        assert tested >= 1 and f"{tested} of {tested} cuts come out" in page
+    # the outcome is the checker's; a gap of pictures moves with every rounding
+    assert (found["deviation"] <= TOLERANCE).all()
+    tested = int((found["reason"] != UNTESTED).sum())  # of a word without an effect any share is 0
+    assert tested >= 1 and f"{tested} of {tested} cuts come out" in page
 
 
 def test_what_is_wrong_is_one_line_before_anything_is_drawn(tmp_path, capsys):

@@ -204,17 +204,6 @@ def test_offloaded_weights():
     assert np.isfinite(probe.similarity["text.layers.0:cosine_eos"].values).all()
 
 
-def test_a_batch_equals_its_single_runs(pipelines):
-    pipe = pipelines("sdxl")
-    with Probe(pipe, word_maps=True) as batch:
-        draw(pipe, PROMPTS[:2])
-    for row in range(2):
-        with Probe(pipe, word_maps=True) as single:
-            draw(pipe, [PROMPTS[row]])
-        np.testing.assert_allclose(batch.maps.heat(row), single.maps.heat(0), rtol=1e-3, atol=1e-4)
-    assert np.abs(batch.maps.heat(0) - batch.maps.heat(1)).max() > 1e-2
-
-
 def test_tokens_masked_in_attention_are_refused(toy):
     with (
         pytest.raises(HookError, match="masks tokens in attention"),

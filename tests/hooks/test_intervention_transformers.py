@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from hooks import HookError, Intervention, Patch, sites
-from tests.hooks.transformers import COMMON, draw, tiers
-from tests.tiny_transformers import KINDS
+from tests.hooks.transformers import draw
 
 SWAP = {"source": 1, "into": 2}
 EQUAL = ["a person in the park", "a woman in the park", "a man in the park"]  # as many tokens each
@@ -15,24 +14,6 @@ def written(pipe, kind, *patches):
     with Intervention(pipe, patches) as intervention:
         images = draw(pipe, kind)
     return images, intervention.written
-
-
-@pytest.mark.parametrize("kind", tiers(KINDS, COMMON))
-def test_keys_and_values_of_the_text_with_the_pooled_text_are_the_only_way_into_the_image(dit, kind):
-    """Given those of another row in every attention to the text, the image is that row's, up to the order of sums."""
-    pipe = dit(kind)
-    plain = draw(pipe, kind, EQUAL)
-    read = [site.address for site in sites.attention_sites(pipe, "cross")]
-    texts = [f"{one}.text" if one.endswith("joint") else one for one in read]
-    patches = [Patch(one, part=("key", "value"), **SWAP) for one in texts]
-    if any(site.address == "text.pooled" for site in sites.available(pipe)):
-        patches.append(Patch("text.pooled", **SWAP))
-    with Intervention(pipe, patches):
-        images = draw(pipe, kind, EQUAL)
-    rounding = np.abs(plain[2] - plain[1]).max() / 1000
-    assert np.abs(images[2] - plain[1]).max() < rounding and np.array_equal(images[:2], plain[:2])
-    with Intervention(pipe, patches[:-1]):
-        assert np.abs(draw(pipe, kind, EQUAL)[2] - plain[1]).max() > rounding
 
 
 def test_donor_and_recipient_of_different_length_in_one_sequence_are_refused(dit):

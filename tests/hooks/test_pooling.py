@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from hooks import HookError, Probe, position_groups
+from hooks.architectures.text_encoders import JOINED
+from hooks.prompt.spans import GROUPS
 from tests.hooks.conftest import PROMPTS, draw
+from tests.hooks.transformers import draw as draw_dit
 
 WORDS = ("person", "woman", "man")
 SITES = (
@@ -52,6 +55,24 @@ def test_pooled_is_the_mean_of_what_is_kept(pipelines, kind):
         np.testing.assert_array_equal(pooled.call, kept.call)
         np.testing.assert_array_equal(pooled.timestep, kept.timestep)
     assert len({len(probe.pooled[site].call) for site in sites}) == 2  # once, or at each step
+
+
+def test_each_text_encoder_has_groups_of_its_own(dit):
+    """Of SD3: T5 has no start of text, and what the denoiser is given are CLIP's 77 positions, then T5's."""
+    words = {"text": (2,), "text_2": (2,), "text_3": (1,), JOINED: (2, 78)}
+    groups = {name: [dict.fromkeys(GROUPS, ()) | {"word": at}] * 3 for name, at in words.items()}
+    sites = {
+        "text.layers.1": "text",
+        "text_3.layers.1": "text_3",
+        "text.final": JOINED,
+        "dit.block.1.text": JOINED,
+    }
+    with Probe(dit("sd3"), keep=list(sites), pool=list(sites), position_groups=groups) as probe:
+        draw_dit(dit("sd3"), "sd3")
+    for site, name in sites.items():
+        expected = probe.kept[site].values[:, :, list(words[name])].mean(2)
+        found = probe.pooled[site].values[:, :, list(GROUPS).index("word")]
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5, err_msg=site)
 
 
 def test_texts_are_repeated_for_each_of_their_images_and_an_empty_group_is_nan(toy):

@@ -405,24 +405,3 @@ def test_previews_in_a_callback_do_not_count(toy):
         assert torch.equal(probe.kept[address].values, kept.values), address
     for key, similarity in plain.similarity.items():
         np.testing.assert_array_equal(probe.similarity[key].values, similarity.values, err_msg=key)
-
-
-def test_a_probe_says_what_it_is_in_every_phase(toy):
-    probe = Probe(toy, sites="unet.mid*", pairs=[(0, 1)], word_maps=True, keep="image")
-    assert repr(probe).startswith(f"Probe({type(toy).__name__}, 1 pair; to be used as `with probe:`")
-    with probe:
-        assert repr(probe).endswith("1 pair; reading)")
-        draw(toy, PROMPTS[:2])
-    sites = len({key.partition(":")[0] for key in probe.similarity})
-    calls = len(probe.similarity["unet.mid:cosine"].call)
-    assert (
-        f"similarity at {sites} sites of 1 pair, tensors kept at 1 site, word maps (daam); 2 images"
-        in repr(probe)
-    )
-    assert repr(probe.similarity["unet.mid:cosine"]).startswith(f"Similarity({calls} calls, 1 pair, ")
-    assert repr(probe.kept["image"]).startswith("Kept(1 call, each of shape (2, 3, ")
-    last = probe.similarity["unet.mid:cosine"].values[-1, 0]
-    assert f"unet.mid:cosine</td><td>{last:.4f}</td>" in probe._repr_html_()
-    with pytest.raises(RuntimeError), Probe(toy) as failed:
-        raise RuntimeError
-    assert "nothing was recorded" in repr(failed)

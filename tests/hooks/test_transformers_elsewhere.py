@@ -124,13 +124,3 @@ def test_pipelines_of_pictures_name_the_one_of_texts(dit, kind, beside):
     with Probe(remedy, word_maps=True) as probe:
         images = draw(remedy, kind)
     assert np.array_equal(images, draw(dit(kind), kind)) and probe.word_map("park", row=1).peak > 0
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"), [("Flux2Pipeline", "is not taken apart yet"), ("HiDreamImagePipeline", "no row of")]
-)
-def test_pipelines_that_are_known_and_not_read_say_why(name, reason):
-    pipe = object.__new__(getattr(diffusers, name))
-    with pytest.raises(HookError, match=rf"got {name} \(.*{reason}.*\): choose one") as refused, Probe(pipe):
-        pass
-    assert len(str(refused.value)) <= 400

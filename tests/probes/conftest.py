@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from huggingface_hub import constants
 
 from probes.config.schema import Config
@@ -99,3 +100,32 @@ def flipped(path, where=0.4):
         yield
     finally:
         path.write_bytes(data)
+
+
+def with_pipeline(monkeypatch, change):
+    """Let `change` act upon each pipeline that is loaded."""
+    load = loading.load
+
+    def changed(*arguments, **options):
+        loaded = load(*arguments, **options)
+        change(loaded.pipe)
+        return loaded
+
+    monkeypatch.setattr(loading, "load", changed)
+
+
+class Device:
+    """Has room for so many images at a time: what asks for more is told so, as torch tells it."""
+
+    def __init__(self, images):
+        self.images = images
+
+    def __call__(self, pipe):
+        real = pipe.unet.forward
+
+        def forward(sample, *arguments, **options):
+            if len(sample) > 2 * self.images:  # both halves of guidance
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+            return real(sample, *arguments, **options)
+
+        pipe.unet.forward = forward

@@ -1,8 +1,5 @@
 """The functions of ``import triptych``: what they take for a configuration, and what they refuse in a line."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +8,7 @@ import pytest
 import triptych
 from probes.config.schema import Trace
 from probes.errors import UserError
-from tests.analysis.synthetic_run import measured_by, write_run
-from tests.runs import ROOT
+from tests.analysis.synthetic_run import write_run
 from triptych.api import config_or_path, flatten_changes
 from triptych.request import read_request
 
@@ -120,32 +116,3 @@ def test_two_runs_are_compared(tmp_path):
     assert comparison.plot()._repr_png_().startswith(b"\x89PNG")
     with pytest.raises(UserError, match="did you mean masculine-feminine"):
         comparison.plot("masculine-femine")
-    written = comparison.write(tmp_path / "out")
-    assert {"differences.csv", "values.csv", "forest-masculine-feminine.png"} <= {
-        one.name for one in written.iterdir()
-    }
-    with pytest.raises(UserError, match="got it twice"):
-        triptych.compare(runs[0], runs[0].path)
-
-
-@pytest.mark.slow
-def test_a_script_needs_no_guard_for_its_helpers(tmp_path):
-    """`multiprocessing` would have each helper that it spawns run the script again."""
-    measured_by(2, tmp_path / "run")
-    script = tmp_path / "script.py"
-    script.write_text("""
-import resource
-import triptych
-print("once")
-run = triptych.run("run", stage="measure", progress=False)
-print(len(run.gap()) > 0, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime > 0)
-""")
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=1800,
-    )
-    assert (done.returncode, done.stdout) == (0, "once\nTrue True\n"), done.stderr

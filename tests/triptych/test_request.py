@@ -46,7 +46,6 @@ def test_the_place_of_a_field_is_the_file(file):
     ("message", "expected"),
     [
         ("capture.sites: matches no site", "triplets.yaml: capture.sites: matches no site"),
-        ("trace: expected a contrast: add one", "triplets.yaml: trace: expected a contrast: add one"),
         ("prompts[3]: expected words: quote: them", "triplets.yaml: prompts[3]: expected words: quote: them"),
         ("sampler.scheduler: expected one of ddim", "--scheduler: expected one of ddim"),
         ("sampler.steps: expected more", "triplets.yaml: sampler.steps: expected more"),

@@ -1,8 +1,6 @@
 """What of the user's hides a package: `import triptych` names it, and the command works all the same."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,19 +8,13 @@ import tqdm
 
 from tests.analysis.synthetic_run import measured_by
 from tests.runs import ROOT
+from tests.runs import python as start
 
 CONSOLE = "import sys\nfrom triptych.cli.main import main\nsys.exit(main())\n"
 
 
 def python(*line, cwd, path=str(ROOT)):
-    done = subprocess.run(
-        [sys.executable, *map(str, line)],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=1800,
-    )
+    done = start(*line, cwd=cwd, PYTHONPATH=path)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -230,7 +230,7 @@ def _kappa(indicator: str, answers: pd.DataFrame, level: float, resamples: int, 
         kappas = _kappas(product(counts, cells.reshape(len(prompts), -1)).reshape(-1, *cells.shape[1:]))
         low, high = np.nanquantile(kappas, [(1 - level) / 2, (1 + level) / 2])
         if not np.nanmin(kappas) < np.nanmax(kappas):
-            low, high, reason = np.nan, np.nan, ALWAYS
+            low, high, reason = np.nan, np.nan, "every prompt alike"
     return ("kappa", ALL, indicator, value, low, high, len(answers), len(prompts), reason)
 
 

@@ -120,20 +120,9 @@ def test_sums_do_not_grow_with_the_steps(toy):
     assert sizes[3] == [], "combined before the VAE decodes"
 
 
-def test_what_cannot_be_read_is_refused_by_name():
+def test_a_unet_without_cross_attention_is_refused():
     pipe = tiny_pipeline(
         "toy", unet={"down_block_types": ("DownBlock2D",) * 3, "up_block_types": ("UpBlock2D",) * 3}
     )
     with pytest.raises(HookError, match="no cross-attention"), Probe(pipe, word_maps=True):
-        pass
-
-    class Mine:
-        pass
-
-    pipe = tiny_pipeline("toy")
-    pipe.unet.mid_block.attentions[0].transformer_blocks[0].attn2.processor = Mine()
-    with (
-        pytest.raises(HookError, match=r"unet\.mid\.attn\.0\.cross: .* but got Mine"),
-        Probe(pipe, word_maps=True),
-    ):
         pass

@@ -102,11 +102,6 @@ def test_bounds_and_sizes(data, expected):
     ("data", "expected"),
     [
         ({"trace": {"windows": "x"}}, "trace.windows: expected a number from 0 to 1000 or a list of windows"),
-        ({"trace": {"positions": ["word", "word"]}}, "trace.positions[1]: 'word' stands twice: keep one"),
-        (
-            {"trace": {"windows": [[0, 10], [3]]}},
-            "trace.windows[1]: expected the first step and the one after",
-        ),
         (
             {"cluster": {"gpus_per_worker": 1.5}},
             "cluster.gpus_per_worker: expected `auto`, 0, a share of a GPU",

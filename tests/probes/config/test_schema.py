@@ -210,11 +210,6 @@ def test_faults_are_one_line_that_names_the_place(text, tmp_path):
         assert part in message
 
 
-def test_an_option_is_named_as_it_was_given():
-    with pytest.raises(UserError, match=r"^--seeds: expected an integer, got 'a'"):
-        config(PROMPTS, {("seeds",): ("--seeds", [0, "a"])})
-
-
 @pytest.mark.parametrize(
     ("written", "formats"),
     [

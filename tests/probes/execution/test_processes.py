@@ -2,10 +2,7 @@
 
 import multiprocessing
 import os
-import subprocess
-import sys
 import traceback
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +11,9 @@ from probes.execution import processes
 from probes.execution.processes import FORKS, Helpers
 from probes.fields.types import WORKER
 from tests.probes.execution.light_work import Marks, Numbers
+from tests.runs import ROOT, python
 
-HERE, ROOT = os.getpid(), Path(__file__).parents[3]
+HERE = os.getpid()
 LOADING = """
 import gc
 from probes.execution.processes import loading_libraries
@@ -154,13 +152,11 @@ def test_a_script_needs_no_guard(tmp_path):
     code = SCRIPT.replace("FOLDER", str(tmp_path / "marks"))
     (tmp_path / "marks").mkdir()
     (tmp_path / "script.py").write_text(code)
-    line = [sys.executable, str(tmp_path / "script.py")]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    told = subprocess.run(line, capture_output=True, text=True, timeout=300, env=environment)
+    told = python(tmp_path / "script.py", PYTHONPATH=str(ROOT))
     assert (told.returncode, told.stdout, told.stderr) == (0, "once\n", "")
 
 
 @pytest.mark.parametrize("code", [LOADING, THREADS], ids=["no full collections", "no fork beside threads"])
 def test_a_process_of_its_own(code):
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    told = python("-c", code)
     assert told.returncode == 0, told.stderr

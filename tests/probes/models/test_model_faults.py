@@ -1,11 +1,8 @@
 """Models that are not whole, of another kind or hostile: each one true line before anything is written."""
 
-import contextlib
-import io
 import json
 import pickle
 import shutil
-import time
 
 import pytest
 import torch
@@ -203,49 +200,24 @@ def test_an_image_that_is_not_finite_names_a_remedy_that_is_one(saved, tmp_path)
         generated(tmp_path / "run", config)
 
 
-# Fuzz: a result, or one line.
-
-
-def fuzzed(saved, tmp_path, numbers):
-    """Damage a folder in each way and load and draw with it; says how it went wrong, and how long a refusal took."""
-    outcomes, faults = {"drawn": 0, "refused": 0}, []
-    slowest = 0.0
-    for number in numbers:
-        folder = tmp_path / f"m{number}"
-        shutil.copytree(saved("sdxl" if number % 8 == 0 else "toy"), folder)
-        what = mutate(folder, number)
-        out = tmp_path / "out"
-        (tmp_path / "fuzz.yaml").write_text(YAML.format(model=folder))
-        stderr, stdout = io.StringIO(), io.StringIO()
-        began = time.monotonic()
-        try:
-            with contextlib.redirect_stderr(stderr), contextlib.redirect_stdout(stdout):
-                status = main(
-                    [str(tmp_path / "fuzz.yaml"), "--out", str(out), "--quiet", "--stage", "generate"]
-                )
-        except BaseException as error:
-            status = None
-            faults.append(f"{what}: {type(error).__name__}: {error!s:.200}")
-        seconds = time.monotonic() - began
-        if status == 0:
-            outcomes["drawn"] += 1
-        elif status == 2:
-            outcomes["refused"] += 1
-            slowest = max(slowest, seconds)
-            line = stderr.getvalue()
-            if line.count("\n") != 1 or len(line) > 401:
-                faults.append(f"{what}: {line[:300]}")
-            # finite weights may still give an infinite image; that is known when it is drawn
-            if out.exists() and "expected a finite image" not in line:
-                faults.append(f"{what}: refused after something was written: {line[:200]}")
-        for path in (folder, out):
-            shutil.rmtree(path, ignore_errors=True)  # a fault may have taken the folder itself
-    return outcomes, faults, slowest
+# Fuzz: an image, or one line
 
 
 @pytest.mark.slow
-def test_500_mutated_folders(saved, tmp_path):
-    outcomes, faults, slowest = fuzzed(saved, tmp_path, range(1000, 1500))
-    print(outcomes, f"slowest refusal {slowest:.1f} s")
-    assert not faults, "\n".join(faults)
+def test_500_mutated_folders(saved, tmp_path, capsys):
+    outcomes, out = {0: 0, 2: 0}, tmp_path / "out"
+    for number in range(1000, 1500):
+        folder = shutil.copytree(saved("sdxl" if number % 8 == 0 else "toy"), tmp_path / f"m{number}")
+        what = mutate(folder, number)
+        (tmp_path / "fuzz.yaml").write_text(YAML.format(model=folder))
+        capsys.readouterr()
+        status = main([str(tmp_path / "fuzz.yaml"), "--out", str(out), "--quiet", "--stage", "generate"])
+        line = capsys.readouterr().err
+        outcomes[status] += 1
+        if status:
+            assert line.count("\n") == 1 and len(line) <= 401, what
+            # finite weights may still give an infinite image; that is known when it is drawn
+            assert not out.exists() or "expected a finite image" in line, what
+        for path in (folder, out):
+            shutil.rmtree(path, ignore_errors=True)  # a fault may have taken the folder itself
     assert min(outcomes.values()) > 0

@@ -280,39 +280,6 @@ def test_the_mean_over_space_of_a_stream_is_kept(saved_kind, tmp_path, capsys):
     assert "capture.pool: expected sites of the image for PixArt-Σ, whose pipeline alters a prompt or" in line
 
 
-@pytest.mark.slow
-def test_the_mean_over_tokens_of_a_word_is_kept_by_text_encoder(saved_kind, tmp_path):
-    """The word is one token of CLIP and one of T5; the denoiser is given both, CLIP's 77 positions first."""
-    model, sites = saved_kind("sd3"), ["text.layers.1", "text_3.layers.1", "text.final", "dit.block.1.text"]
-    generated(
-        tmp_path / "made", small(model, "sd3", capture={"pool": sites, "keep": sites, "keep_places": "all"})
-    )
-    pooled = pq.read_table(tmp_path / "made" / "pooled").to_pandas()
-    kept = pq.read_table(tmp_path / "made" / "kept").to_pandas().set_index(["sample_id", "site"])
-    assert set(pooled["site"]) == set(sites)
-    # "a person with a dog": CLIP has a token for the start of text before it, T5 has none
-    by_hand = {
-        "text.layers.1": {"start": [0], "before": [1], "word": [2], "end": [6], "padding": range(7, 77)},
-        "text_3.layers.1": {
-            "before": [0],
-            "word": [1],
-            "after": [2, 3, 4],
-            "end": [5],
-            "padding": range(6, 256),
-        },
-    }
-    joined = {"start": [0], "word": [2, 78], "end": [6, 82], "padding": [*range(7, 77), *range(83, 333)]}
-    by_hand |= {"text.final": joined, "dit.block.1.text": joined}
-    for row in pooled.itertuples():
-        whole = kept.loc[(row.sample_id, row.site)]
-        values = np.asarray(whole["values"]).reshape(whole["shape"])
-        if (places := by_hand[row.site].get(row.group)) is not None:
-            expected = values[:, list(places)].mean(1).ravel()
-            np.testing.assert_allclose(row.values, expected, rtol=1e-4, atol=1e-5)
-    groups = pooled.groupby("site")["group"].unique()
-    assert "start" not in groups["text_3.layers.1"] and all("word" in one for one in groups)
-
-
 @pytest.mark.parametrize("over", [{"capture": {"definition": "daam"}}, {"preset": "wu2025"}])
 def test_word_maps_of_unets_are_refused_by_name(over, saved_kind):
     """Those of the transformer itself are taken where none are named, not in place of others."""

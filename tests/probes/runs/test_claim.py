@@ -14,6 +14,7 @@ from probes.locks import is_lock, locked
 from probes.runs import parts
 from probes.runs.directory import DAY, claim
 from probes.runs.run import Run
+from tests.faults import holding
 
 META = {"format": 4, "status": "planned", "config": {"resolved": {}}}
 
@@ -22,28 +23,6 @@ META = {"format": 4, "status": "planned", "config": {"resolved": {}}}
 def run(tmp_path):
     Run(tmp_path / "run", {}).write_meta(**META)
     return tmp_path / "run"
-
-
-@contextlib.contextmanager
-def held(path, alone):
-    """Another process works on a run directory."""
-    ready, told = os.pipe()
-    child = os.fork()
-    if not child:  # pragma: no cover
-        try:
-            with claim(path, alone=alone):
-                os.write(told, b"!")
-                time.sleep(600)
-        finally:
-            os._exit(1)
-    os.close(told)
-    try:
-        assert os.read(ready, 1) == b"!"
-        yield child
-    finally:
-        os.kill(child, 9)
-        os.waitpid(child, 0)
-        os.close(ready)
 
 
 def tried(path, alone):
@@ -65,7 +44,7 @@ def tried(path, alone):
     ],
 )
 def test_who_keeps_out_whom(there, wanted, said, run):
-    with held(run, there) as process:
+    with holding(claim(run, alone=there)) as process:
         told = tried(run, wanted)
         assert told == said or (said in told and told.startswith(f"{run}: "))
         assert told is None or f"(process {process} on {socket.gethostname()}): let it end first" in told
@@ -88,7 +67,7 @@ def test_leftovers_are_cleared_away_where_nobody_else_can_be_writing(run):
     left_behind(run)
     assert tried(run, False) is None and not list((run / "samples").iterdir())
     fresh, old = left_behind(run)
-    with held(run, False):
+    with holding(claim(run, alone=False)):
         assert fresh.exists() is old.exists() is False
         fresh, old = left_behind(run)
         with locked(run / "samples" / "part-00002.parquet.lock"):
@@ -113,7 +92,7 @@ def test_a_folder_that_came_to_nothing_is_taken_away_unless_others_work_on_it(tm
     with pytest.raises(ZeroDivisionError), claim(path):
         raise ZeroDivisionError
     assert not (tmp_path / "deep").exists()
-    with held(path, False):
+    with holding(claim(path, alone=False)):
         assert tried(path, False) is None
         assert path.exists()
 

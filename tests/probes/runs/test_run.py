@@ -5,7 +5,6 @@ import json
 import os
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -37,15 +36,6 @@ def test_a_configuration_that_is_damaged_is_one_line(run):
         UserError, match=r"run\.json: .*\([Mm]easure: expected fields, got 'high'\): restore it"
     ):
         _ = Run.open(run.path).config
-
-
-def test_a_part_is_read_back(tmp_path):
-    write(tmp_path / "a" / "part-00003.parquet")
-    table = parts.read_part(tmp_path / "a" / "part-00003.parquet")
-    assert table["name"].to_pylist() == [row["name"] for row in ROWS]
-    np.testing.assert_array_equal(table["values"].to_pandas()[4], ROWS[4]["values"])
-    ident = parts.read_identity(tmp_path / "a" / "part-00003.parquet")
-    assert (ident["part"], ident["fields"], len(ident["hash"])) == (3, {"steps": 4}, 64)
 
 
 def test_a_flipped_bit_is_found_or_harmless(tmp_path):
@@ -86,20 +76,6 @@ def test_full_disk_keeps_what_was_there(tmp_path, monkeypatch, number):
     monkeypatch.undo()
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["part.parquet"]
-
-
-def test_tables_are_the_same_bytes_and_read_back(run):
-    frame = pd.DataFrame(
-        {"site": ["a", "b"], "gap": [0.1, np.nan], "n": [3, 4], "reason": [None, "one prompt"]}
-    )
-    run.write_table("gap", frame)
-    first = [(run.path / "tables" / f"gap.{kind}").read_bytes() for kind in ("csv", "parquet")]
-    run.write_table("gap", frame)
-    assert first == [(run.path / "tables" / f"gap.{kind}").read_bytes() for kind in ("csv", "parquet")]
-    back = run.table("gap")
-    assert back["gap"].iloc[0] == 0.1
-    assert np.isnan(back["gap"].iloc[1])
-    assert first[0].decode().splitlines()[0] == "site,gap,n,reason"
 
 
 def test_a_run_must_be_there(tmp_path, run):

@@ -1,15 +1,31 @@
 """The bundled benchmark models: layout, size, and that each does what it was taught, on a small sample."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
 
 from lab.train.base.measure import WEIGHTS, benchmark_pipeline, sample
-from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS
+from probes.models import loading
+from probes.toyworld import BENCHMARK_MODELS, REGISTRY, TRANSFORMERS, bundled_folder
 from probes.toyworld.checker import read_images
 
 STEPS = 16
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_what_is_published_was_measured_on_the_weights_that_are_stored(name):
+    loaded = loading.load(loading.resolve(name), device="cpu")
+    measured = [json.loads(file.read_text()) for file in bundled_folder(name).glob("[qc]*.json")]
+    assert measured and {one.get("weight_hash", loaded.record["weight_hash"]) for one in measured} == {
+        loaded.record["weight_hash"]
+    }
+    if name in TRANSFORMERS or REGISTRY[name].group == "wired":
+        assert loaded.guidance_scale == 1.0
+    else:
+        assert loading.resolve(name).token_limit == 32
 
 
 def test_weights_are_small_half_precision_safetensors():

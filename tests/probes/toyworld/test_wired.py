@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from hooks import Intervention, Patch
 from probes.errors import UserError
 from probes.models import loading
 from probes.toyworld import REGISTRY, TRANSFORMERS, WEIGHTS, bundled_folder
@@ -95,16 +94,6 @@ def test_the_word_enters_where_the_truth_says_and_nowhere_else(pipes, name):
     assert np.array_equal(swapped(pipe, *model.sites)[0], plain[2][1])  # at every step
 
 
-def test_local_donors_do_nothing_before_the_block_at_any_step(pipes):
-    pipe, prompts = pipes["toyworld-dit-block-1"], [*PAIR, PAIR[0]]
-    plain = drawn(pipe, prompts)
-    for number in range(2):
-        site, part = f"dit.block.{number}.joint.text", ("key", "value")
-        with Intervention(pipe, [Patch(site, part=part, source=1, into=2, donor="local")]):
-            image = drawn(pipe, prompts)[2]
-        assert np.array_equal(image, plain[1 if number == 1 else 2])
-
-
 def test_they_are_those_of_the_truth_and_have_the_weights_of_their_base(pipes):
     base = loading.load(loading.resolve(TRANSFORMERS[0]), device="cpu").pipe.transformer.state_dict()
     assert set(WIRED) == {name for name, model in REGISTRY.items() if model.group == "wired"}
@@ -114,17 +103,13 @@ def test_they_are_those_of_the_truth_and_have_the_weights_of_their_base(pipes):
         assert all(torch.equal(state[name], value) for name, value in base.items())
 
 
-def test_what_is_published_was_measured_on_them(pipes):
-    hashes = []
+def test_their_effect_is_that_of_the_prompts_of_their_base():
     reference = json.loads((WEIGHTS / "wired" / TRANSFORMERS[0] / "quality.json").read_text())
     for name in WIRED:
         measured = json.loads((bundled_folder(name) / "quality.json").read_text())
-        loaded = loading.load(loading.resolve(name), device="cpu")
-        assert loaded.record["weight_hash"] == measured["weight_hash"] and loaded.guidance_scale == 1.0
         assert measured["total_effect"]["prompts"] == reference["total_effect"]["prompts"]
         assert measured["total_effect"]["interval"][0] > 0
-        hashes.append(measured["weight_hash"])
-    assert len({reference["weight_hash"], *hashes}) == len(WIRED) + 1
+        assert measured["weight_hash"] != reference["weight_hash"]
 
 
 def test_the_neutral_prompt_is_that_of_the_base_and_as_long(pipes):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.runs import one_line, saved_yaml
+from tests.runs import one_line
 from triptych.cli import report, trace
 from triptych.cli.main import main
 from triptych.cli.run import parser
@@ -18,15 +18,6 @@ from triptych.cli.run import parser
 )
 def test_it_asks_for_what_a_line_of_run_asks(command, line, of_run):
     assert vars(command.parser().parse_args(line.split())) == vars(parser().parse_args(of_run.split()))
-
-
-def test_a_plan_writes_nothing(tmp_path, capsys, monkeypatch):
-    file = str(saved_yaml(tmp_path, seeds=[0, 1]))
-    before = sorted(tmp_path.rglob("*"))
-    monkeypatch.chdir(tmp_path)
-    assert main(["plan", file, "--limit", "2"]) == 0
-    assert "\n16 images, " in capsys.readouterr().out
-    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("name", ["trace", "report"])

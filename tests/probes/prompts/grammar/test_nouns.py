@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 
 import numpy as np
@@ -17,6 +15,7 @@ from lab.train.base.captions import random_caption
 from probes.prompts.grammar.english import plural
 from probes.prompts.grammar.nouns import human_words, lemma, nouns, person_lemmas
 from probes.toyworld.world import load_world
+from tests.runs import python
 
 
 def lemmas(text, **options):
@@ -207,7 +206,7 @@ def small_nltk(tmp_path):
 def with_nltk(data, code):
     """Run in a process of its own: NLTK keeps what it has once read."""
     begin = f"import nltk\nnltk.data.path = [{str(data)!r}]\nfrom probes.prompts.grammar.nouns import nouns\n"
-    return subprocess.run([sys.executable, "-c", begin + code], capture_output=True, text=True, timeout=1800)
+    return python("-c", begin + code)
 
 
 @pytest.mark.slow

@@ -67,7 +67,7 @@ def by_name(generated):
 
 def test_a_row_is_what_a_call_of_its_own_draws(pipe, triplet):
     """Rows that share a batch and patches that are joined, against one donor, one recipient and one patch a call."""
-    site, whole = cross(pipe)[0], cross(pipe)
+    site = cross(pipe)[0]
     groups = position_groups(pipe.tokenizer, TEXT["neutral"], "person")
     cases = {
         "keys": Variant("keys", "site", "neutral", "feminine", sites=(site,), part="key+value", stop_step=3),
@@ -111,16 +111,6 @@ def test_a_row_is_what_a_call_of_its_own_draws(pipe, triplet):
             sites=("text.layers.1",),
             part="text",
             positions="word+end",
-        ),
-        "all": Variant(
-            "all",
-            "complete",
-            "neutral",
-            "masculine",
-            sites=whole,
-            part="key+value",
-            first_step=2,
-            stop_step=3,
         ),
     }
     found = by_name(generate_variants(pipe, [triplet], list(cases.values()), **CALL))

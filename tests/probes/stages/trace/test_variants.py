@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from probes.config.schema import Trace
-from probes.errors import UserError
 from probes.stages.trace.stage import TraceBatch, split_batch
 from probes.stages.trace.variants import CUTS, PatchSites, Variant, distinct_images, image_count, plan
 
@@ -58,13 +57,6 @@ def test_what_is_asked_for():
         ("f", "n"),
         ("m", "n"),
     }
-
-
-def test_steps_that_are_not_there():
-    with pytest.raises(
-        UserError, match=r"trace\.windows: expected steps below 10, the calls of the U-Net, got 10"
-    ):
-        plan(PLACES, Trace(windows=[[2, 11]]), *WORDS)
 
 
 @pytest.mark.parametrize("size", [3, 5, 11, 100])
