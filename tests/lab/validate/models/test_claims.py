@@ -1,6 +1,7 @@
 """Claims of reports held against what was planted, on made-up tables whose truth is known."""
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -102,8 +103,9 @@ def test_every_filled_dot_and_every_card_is_counted(path):
     assert (top.about, top.side, top.planted) == ("z₀", 1, 1)
 
 
-def test_the_section_counts_runs_by_model_and_noise(path):
-    runs = [opened(path, model) for model in ("toyworld", "toyworld-null", "toyworld-null")]
+def test_the_section_counts_runs_by_model_and_noise(path, tmp_path):
+    other = shutil.copytree(path, tmp_path / "other")
+    runs = [opened(path, "toyworld"), opened(path, "toyworld-null"), opened(other, "toyworld-null")]
     runs[2] = synthetic_run.configure(runs[2], sampler={"noise": "independent"})
     rows = [counted_claims(run) for run in runs]
     assert [row["right"] for row in rows] == [1, 0, 0] and [row["primary"] for row in rows] == [1, 1, 1]

@@ -6,7 +6,25 @@ import numpy as np
 import pandas as pd
 
 from analysis.metrics.registry import METRICS
+from analysis.tables.similarities.similarities import Similarities
 from lab.validate.models.gaps import QUANTITIES, permuted_p_values, rejection_table
+
+
+class Stored:
+    """Similarities of a run, from a table of them."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def family(self, *place):
+        keys = ["space", "site", "metric"]
+        values = self.table[(self.table[keys] == place).all(axis=1)].pivot(
+            index="pair", columns="triplet", values="value"
+        )
+        columns = pd.DataFrame({"site": [place[1]], "step": [-1]})
+        numbers, seeds = values.columns.to_numpy(), np.zeros(1, int)
+        values_of = values.to_numpy()[:, :, None, None]
+        return Similarities(place[0], place[2], columns, list(values.index), numbers, seeds, values_of)
 
 
 def interchangeable_pairs(names, prompts=30, seed=0):
@@ -30,7 +48,7 @@ def interchangeable_pairs(names, prompts=30, seed=0):
 
 def test_words_that_change_places_are_found_against_0_and_not_against_words():
     names = list("abcdefghi")
-    table = rejection_table(permuted_p_values(interchangeable_pairs(names), names, permutations=500))
+    table = rejection_table(permuted_p_values(Stored(interchangeable_pairs(names)), names, permutations=500))
     assert (table["gaps"] == 252).all() and (table["sides"] == 840).all() and len(table) >= 5
     assert len(table) == len(QUANTITIES)
     assert (table["against_0"] > 0.5).all()
