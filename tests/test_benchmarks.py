@@ -5,12 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import architectures
+from probes.runs.run import Run
+from tests.analysis.synthetic_run import picture_table
+from tests.benchmarks import architectures, measure_scale
 from tests.benchmarks.daam_parity import PROMPTS, word_positions
 from tests.benchmarks.daam_side import versions
+from tests.benchmarks.gpu import LARGEST, extrapolated, fit
 from tests.benchmarks.launches import cost_rows
 from tests.benchmarks.page import RESULTS, benchmarks_page
-from tests.benchmarks.word_maps import median_interval
+from tests.benchmarks.word_maps import _memory, _times, median_interval
 from tests.benchmarks.worker import Bench
 from tests.tiny import tiny_tokenizer
 
@@ -79,7 +82,47 @@ def test_the_words_of_a_prompt_have_their_own_positions():
     assert len(PROMPTS) == len(set(PROMPTS)) == 20
 
 
+def test_a_ratio_is_of_the_same_repetition():
+    bare = [{"seconds": 1.0, "image_difference": 0.0}, {"seconds": 2.0, "image_difference": 0.0}]
+    mode = [{"seconds": 1.1, "image_difference": 0.0}, {"seconds": 2.4, "image_difference": 1e-6}]
+    found = _times(mode, bare)
+    assert (found["ratio"], found["ratio_least"], found["ratio_largest"]) == (1.15, 1.1, 1.2)
+    assert (found["ratio_low"], found["ratio_high"]) == (1.1, 1.2)
+    assert found["image_difference"] == 1e-6
+    assert _memory([130.0, 120.0], [95.0, 95.0], 3) == {
+        "peak_mib": 125.0,
+        "extra_mib_an_image": 10.0,
+        "peak_spread_mib": 10.0,
+    }
+
+
 def test_an_interval_of_the_median_is_that_of_the_binomial():
     # 25 values: ranks 8 and 18 hold the median in 1 - 2 P(B(25, 1/2) <= 7) = 95.7 %
     assert median_interval(range(1, 26)) == (8, 18)
     assert median_interval([3.0]) == (3.0, 3.0)
+
+
+def test_time_is_given_up_in_order():
+    assert fit(0.1, 1.0, modes=3, seconds=100, steps=50, repetitions=5) == (50, 5)
+    assert fit(0.1, 1.0, modes=3, seconds=40, steps=50, repetitions=5) == (50, 2)
+    assert fit(1.0, 1.0, modes=3, seconds=60, steps=50, repetitions=5) == (9, 2)
+    assert fit(9.0, 1.0, modes=3, seconds=60, steps=50, repetitions=5) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("free", "largest", "expected"),
+    [(12_000, LARGEST, 18), (10**6, LARGEST, 96), (10**6, 10, 9), (100, LARGEST, 6)],
+)
+def test_a_batch_is_whole_triplets_and_leaves_some_memory(free, largest, expected):
+    assert extrapolated((2500.0, 4000.0), free, largest) == expected
+
+
+def test_the_run_for_measure_scale_is_one_that_can_be_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(measure_scale, "FIRST", 2)
+    run = Run.open(measure_scale.write_run(tmp_path / "run", triplets=5, part_triplets=2))
+    assert len(run.parts("captures")) == 3 and len(run.read("captures")) == 5 * 3
+    assert len(run.read("words")) == 5 * 3 * 8 and run.read("objects")["sample_id"].nunique() == 5 * 3
+    samples = run.samples(["sample_id", "triplet", "prompt_id"])
+    assert samples["sample_id"].is_unique and samples["prompt_id"].nunique() == 5
+    images = picture_table(run)
+    assert len(images) == 5 * 3 and images["ssim"].between(-1, 1).all()

@@ -1,4 +1,4 @@
-"""Kills: whoever is ended in a stage, the run goes on to the same bytes; `tests/test_faults.py` ends it at any write.
+"""Kills: whatever moment it is, the run goes on to the same bytes.
 
 Each attempt is a process forked from this one, which has loaded the libraries, so that it begins at once; its helper is
 forked from it in turn.
@@ -6,17 +6,19 @@ forked from it in turn.
 
 import contextlib
 import os
+import random
 import shutil
 import signal
 import sys
 import time
+from collections import Counter
 
 import psutil
 import pytest
 
 from probes import command_line
 from tests.probes.conftest import stored
-from tests.runs import PATIENCE, run_here
+from tests.runs import PATIENCE, run_here, saved_yaml
 
 
 @contextlib.contextmanager
@@ -52,25 +54,15 @@ def helpers(child):
 
 
 @pytest.mark.parametrize(
-    ("who", "stage"),
+    "who",
     [
-        ("helper", "generate"),
-        ("parent", "observe"),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in (("terminal", "generate"), ("batch system", "generate"), ("parent", "generate"))
-        ),
+        "helper",
+        *(pytest.param(who, marks=pytest.mark.slow) for who in ("terminal", "batch system", "parent")),
     ],
 )
-def test_whoever_of_two_workers_is_ended_the_run_goes_on_to_the_same_bytes(
-    who, stage, tiny, tiny_copy, tmp_path
-):
-    path, said, expected = tiny_copy, tmp_path / "said", stored(tiny.run)
-    if stage == "generate":
-        shutil.rmtree(path)
-    for kind in ("observed", "objects", "features", "attributes"):
-        shutil.rmtree(path / kind, ignore_errors=True)
-    line = (tiny.yaml, path, "--workers", "2", "--stage", stage)
+def test_whoever_of_two_workers_is_ended_the_run_goes_on_to_the_same_bytes(who, tiny, tmp_path):
+    path, said, expected = tmp_path / "run", tmp_path / "said", stored(tiny.run)
+    line = (tiny.yaml, path, "--workers", "2", "--stage", "generate")
     with started(said, lambda: run_here(*line)) as child:
         wait_for(lambda: helpers(child) and (path / "run.json").exists(), child)
         (helper,) = helpers(child)
@@ -91,9 +83,52 @@ def test_whoever_of_two_workers_is_ended_the_run_goes_on_to_the_same_bytes(
         word = "interrupted" if who == "terminal" else "terminated"
         assert err == f"\n{word}: run the same command again to go on, finished parts are kept\n"
     assert all(expected[name] == data for name, data in unfinished(path).items())
-    assert run_here(tiny.yaml, path, "--stage", stage) == 0
+    assert run_here(tiny.yaml, path, "--stage", "generate") == 0
     assert all(expected[name] == data for name, data in stored(path).items())
     assert not list(path.rglob(".tmp-*"))
+
+
+# Fifty times
+
+STAGES = ("generate", "observe", "measure")
+PARTS = 12
+CONFIG = {
+    "name": "killed",
+    "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
+    "prompts": [f"a {{person}} with a {thing}" for thing in ("dog", "cat", "ball", "book", "hat", "cup")],
+    "seeds": [0, 1],
+    "sampler": {"steps": 1},
+    "capture": {"sites": ["text.final", "unet.mid", "latent.final"]},
+    "generate": {"part_triplets": 1, "batch_triplets": 1, "device": "cpu"},
+    "observe": {"engine": "toyworld-checker"},
+    "measure": {"bootstrap": 20, "permutations": 20},
+}
+
+
+@pytest.fixture(scope="module")
+def yaml_file(tmp_path_factory):
+    return saved_yaml(tmp_path_factory.mktemp("yaml"), CONFIG, "killed.yaml")
+
+
+def stages(yaml_file, path, workers):
+    """All stages in turn, as the command line does them."""
+    for stage in STAGES:
+        if status := run_here(yaml_file, path, "--workers", workers, "--stage", stage):
+            return status
+    return 0
+
+
+@pytest.fixture(scope="module")
+def whole(yaml_file, tmp_path_factory):
+    """The bytes of an undisturbed run, and how long another took in a process of its own, with all loaded."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert stages(yaml_file, folder / "run", 1) == 0
+    expected, began = stored(folder / "run"), time.monotonic()
+    assert len([name for name in expected if name.startswith("samples/")]) == PARTS
+    assert ended(forked(folder / "said", lambda: stages(yaml_file, folder / "again", 1))) == 0
+    took = time.monotonic() - began
+    finished(folder / "again", expected)
+    return expected, took
 
 
 def forked(said, work):
@@ -118,6 +153,8 @@ def forked(said, work):
         os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
         sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
         status = work()
+    except KeyboardInterrupt:  # between two stages
+        status = 143
     finally:
         sys.stderr.flush()
         os._exit(status)
@@ -126,3 +163,75 @@ def forked(said, work):
 def ended(child):
     """The exit status of a process, or the signal that ended it, negative; its helpers are to be gone soon."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def killed_often(yaml_file, folder, whole, kills, workers=1, seed=0):
+    """Kill so many attempts; every run that comes to its end is compared with the undisturbed one."""
+    (expected, took), draw, counts = whole, random.Random(seed), Counter()
+    path, said = folder / "run", folder / "said"
+    while counts["killed"] < kills:
+        child = forked(said, lambda: stages(yaml_file, path, workers))
+        number = (signal.SIGKILL, signal.SIGTERM)[counts["killed"] % 2]
+        time.sleep(draw.random() * took)
+        helpers = psutil.Process(child).children(recursive=True)
+        os.kill(child, number)  # of one that has ended nothing comes: it is not waited for yet
+        status = ended(child)
+        if status == 0:
+            counts["ended by itself"] += 1
+            finished(path, expected)
+            continue
+        counts["killed"] += 1
+        counts[f"while {reached(path)}"] += 1
+        assert status == (-9 if number == signal.SIGKILL else 143), (status, said.read_text())
+        if status == 143:
+            line = "\nterminated: run the same command again to go on, finished parts are kept\n"
+            assert said.read_text() in (line, "")  # nothing between two stages
+        _, alive = psutil.wait_procs(helpers, timeout=PATIENCE)
+        assert not [process for process in alive if "resource_tracker" not in " ".join(process.cmdline())]
+        there = {name: data for name, data in unfinished(path).items() if "tables" not in name}
+        assert all(expected[name] == data for name, data in there.items())
+    status = ended(forked(said, lambda: stages(yaml_file, path, workers)))
+    assert status == 0, said.read_text()
+    finished(path, expected)
+    return counts
+
+
+@pytest.mark.slow
+def test_of_two_processes_on_a_folder_one_is_killed(yaml_file, whole, tmp_path):
+    """The other makes what that one was at, and ends with the bytes of one process."""
+    (expected, took), draw = whole, random.Random(3)
+    path = tmp_path / "run"
+    for _ in range(5):
+        children = [
+            forked(tmp_path / f"said-{index}", lambda: run_here(yaml_file, path, "--stage", "generate"))
+            for index in range(2)
+        ]
+        time.sleep(draw.random() * took / 2)
+        os.kill(children[0], signal.SIGKILL)
+        assert ended(children[0]) in (-9, 0)
+        assert ended(children[1]) == 0, (tmp_path / "said-1").read_text()
+        assert stages(yaml_file, path, 1) == 0
+        finished(path, expected)
+
+
+def reached(path):
+    """Where a run was killed, by what there is of it."""
+    kinds = [kind for kind in ("samples", "observed", "tables") if any((path / kind).glob("*.parquet"))]
+    return {0: "beginning", 1: "drawing", 2: "looking", 3: "measuring"}[len(kinds)]
+
+
+def finished(path, expected):
+    """Hold a run that came to its end against the undisturbed one, and clear it away."""
+    assert stored(path) == expected
+    assert not [*path.rglob(".tmp-*"), *path.rglob("*.parquet.lock")]
+    shutil.rmtree(path)
+
+
+@pytest.mark.parametrize(
+    ("workers", "kills"),
+    [(2, 3), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1, 30), (2, 20)))],
+)
+def test_kills_at_random_moments(workers, kills, yaml_file, whole, tmp_path, capsys):
+    counts = killed_often(yaml_file, tmp_path, whole, kills, workers=workers, seed=workers)
+    with capsys.disabled():
+        print(f"{workers} processes: {dict(counts)}")

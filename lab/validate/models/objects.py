@@ -11,7 +11,6 @@ Runs need the stages generate and observe.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,17 +125,15 @@ def counted(tables: Sequence[pd.DataFrame]) -> dict:
 
 
 def coverage(readings: Sequence[RunReading], *, runs: int = 100, seed: int = 0) -> pd.DataFrame:
-    """Coverage of the intervals of score and difference, over runs resampled from those of one benchmark model.
+    """Coverage of the intervals of differences, over runs resampled from those of one benchmark model.
 
-    One row per quantity (``score``, ``difference``) and treatment (``corrected``, ``as detected``): ``covered`` (share)
-    and ``intervals``.
+    One row per treatment (``corrected``, ``as detected``): ``covered`` (share) and ``intervals``.
     """
     rng, rows = np.random.default_rng([seed, 31]), []
     cells, truth, images = _pooled(readings)
     n = len(readings[0].detected.prompts)
     share = truth.sum(axis=0) / images.sum(axis=0)[:, None]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        wanted = {"difference": share[1] - share[0], "score": share[1] / share.sum(axis=0)}
+    value = share[1] - share[0]
     labelled = np.arange(n) % EVERY == 0
     for _ in range(runs):
         drawn = rng.integers(len(truth), size=n)
@@ -146,13 +143,12 @@ def coverage(readings: Sequence[RunReading], *, runs: int = 100, seed: int = 0) 
         perfect = Labels(detected, none, none, images[drawn][:, :, None] - detected)
         for name, labels in (("corrected", Labels(*some)), ("as detected", perfect)):
             result = corrected_presence(detected, images[drawn], labels)
-            for quantity, value in wanted.items():
-                low, high = getattr(result, f"{quantity}_low"), getattr(result, f"{quantity}_high")
-                counted = (detected.sum(axis=(0, 1)) >= OCCURRENCES) & ~np.isnan(value) & ~np.isnan(low)
-                hit = (low <= value) & (value <= high)
-                rows.append((name, quantity, int(hit[counted].sum()), int(counted.sum())))
-    table = pd.DataFrame(rows, columns=["treatment", "quantity", "hit", "intervals"])
-    table = table.groupby(["treatment", "quantity"], sort=False).sum().reset_index()
+            low, high = result.difference_low, result.difference_high
+            counted = (detected.sum(axis=(0, 1)) >= OCCURRENCES) & ~np.isnan(low)
+            hit = (low <= value) & (value <= high)
+            rows.append((name, int(hit[counted].sum()), int(counted.sum())))
+    table = pd.DataFrame(rows, columns=["treatment", "hit", "intervals"])
+    table = table.groupby("treatment", sort=False).sum().reset_index()
     return table.assign(covered=table["hit"] / table["intervals"]).drop(columns="hit")
 
 
@@ -192,8 +188,7 @@ def page_section(rows: Sequence[dict]) -> str:
 
 
 def _covered(table: pd.DataFrame) -> dict:
-    """Return shares of coverage by quantity and treatment, and how many intervals there are."""
-    share = table.set_index(["quantity", "treatment"])["covered"]
-    order = itertools.product(("score", "difference"), ("corrected", "as detected"))
-    shares = [round(float(share[quantity, treatment]), 4) for quantity, treatment in order]
+    """Return shares of coverage by treatment, and how many intervals there are."""
+    share = table.set_index("treatment")["covered"]
+    shares = [round(float(share[treatment]), 4) for treatment in ("corrected", "as detected")]
     return {"covered": shares, "intervals": int(table["intervals"].max())}

@@ -9,6 +9,7 @@ import pytest
 
 from analysis.stats.object_counts import object_table
 from analysis.tables.objects.statistics import object_statistics
+from analysis.tables.objects.wu import figure_scores
 from lab.train.base.independent import fresh_prompts
 from lab.train.base.truth import planted
 from lab.validate.models.scores import own_scores, paired, planted_scores, read_sample, score_table, section
@@ -38,11 +39,15 @@ def as_run(model, table):
         indicators=("neutral", "feminine", "masculine"),
         objects=[lemma(thing) for thing in LEAST],
     )
-    tests = object_statistics(counts, [("feminine", "masculine"), ("neutral", "feminine")])
+    pairs = [("feminine", "masculine"), ("neutral", "feminine")]
+    tables = {
+        "object_tests": object_statistics(counts, pairs).assign(group="all"),
+        "figure04_bias_scores": figure_scores({"all": counts}, pairs),
+    }
     return SimpleNamespace(
         config=Config.stored({"model": model}),
         meta={"observer": {"engine": "toyworld-checker"}},
-        table=lambda name: tests.assign(group="all"),
+        table=tables.__getitem__,
         samples=lambda columns: table[columns],
     )
 
