@@ -15,12 +15,12 @@ from markupsafe import Markup, escape
 from PIL import Image
 
 from analysis.report import format as texts
-from analysis.report.figures.style import Drawn
 from analysis.report.format import DASH, LATEX_DASH, defined, fixed, interval, label, number
 from analysis.tables.registry import read
 from analysis.tables.spec import Measured, MethodSpec, Pivot, TableSpec, method_specs
 
 if TYPE_CHECKING:
+    from analysis.report.figures.style import Drawn
     from probes.runs.run import Run
 
 

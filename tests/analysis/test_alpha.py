@@ -10,8 +10,7 @@ import analysis
 from analysis.methods.dalleval.page_tests import even_refuted
 from analysis.methods.gep.page_tests import more_than_chance
 from analysis.methods.tracing.effects import WHAT
-from analysis.methods.tracing.figures import marked
-from analysis.methods.tracing.findings import REDUNDANT, interplay
+from analysis.methods.tracing.findings import REDUNDANT, interplay, marked
 from analysis.report.figures.atlas import beyond_words
 from analysis.report.figures.objects import filled_scores
 from analysis.report.wording_objects import table_sentence

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from analysis.methods.dalleval.names import named, of_first, profession
-from analysis.methods.dalleval.page_tests import even_refuted
+from analysis.methods.dalleval.names import named, profession
+from analysis.methods.dalleval.page_tests import even_refuted, gender_rows, not_even
 from analysis.methods.dalleval.scores import GENDER, TONE, TONES
 from analysis.methods.dalleval.tables import ALL
 from analysis.metrics.skin_tone import MONK
@@ -33,21 +33,6 @@ def _columns(rows: int, beside: float) -> tuple[Figure, Sequence[Axes], int]:
     figure = new_figure(DOUBLE, beside + ROW * deep)
     figure.get_layout_engine().set(w_pad=MARGIN)
     return figure, figure.subplots(1, columns, squeeze=False)[0], deep
-
-
-def gender_rows(table: pd.DataFrame, indicator: str) -> pd.DataFrame:
-    """Return the averages of gender of an indicator by profession, by the first reader, the lowest first."""
-    own = of_first(table, GENDER)
-    own = own[(own["indicator"] == indicator) & (own["profession"] != ALL)]
-    return own.sort_values("average", kind="stable", na_position="first")
-
-
-def not_even(rows: pd.DataFrame, told: bool, alpha: float) -> np.ndarray:
-    """Tell which dots are filled: of professions whose images are not read as female in half of them.
-
-    None is where the professions together do not deviate (`analysis.methods.dalleval.page_tests.even_refuted`).
-    """
-    return told & (rows["p_adjusted"] < alpha).to_numpy()
 
 
 def draw_gender(shown: Measured) -> Drawn | None:

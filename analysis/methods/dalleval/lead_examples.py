@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.methods.dalleval.figures import gender_rows
 from analysis.methods.dalleval.names import named, profession
+from analysis.methods.dalleval.page_tests import gender_rows
 from analysis.methods.dalleval.readings import gender_answers
 from analysis.methods.gep.lead_examples import example
 from analysis.report.first_screen import ends_and_middle

@@ -9,6 +9,7 @@ Where neither professions nor words differ in anything the page errs with the pr
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from analysis.methods.dalleval.names import first_source, of_first
@@ -70,3 +71,18 @@ def even_refuted(mad: pd.DataFrame, reference: str, alpha: float) -> bool:
     """Tell whether the page says that professions deviate from half and half; only then single ones are named."""
     rows = said_rows(mad, reference)
     return bool((rows.loc[rows["question"] == GENDER, "p_adjusted"] < alpha).any())
+
+
+def gender_rows(table: pd.DataFrame, indicator: str) -> pd.DataFrame:
+    """Return the averages of gender of an indicator by profession, by the first reader, the lowest first."""
+    own = of_first(table, GENDER)
+    own = own[(own["indicator"] == indicator) & (own["profession"] != ALL)]
+    return own.sort_values("average", kind="stable", na_position="first")
+
+
+def not_even(rows: pd.DataFrame, told: bool, alpha: float) -> np.ndarray:
+    """Tell which dots are filled: of professions whose images are not read as female in half of them.
+
+    None is where the professions together do not deviate (`even_refuted`).
+    """
+    return told & (rows["p_adjusted"] < alpha).to_numpy()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pkgutil import resolve_name
 from typing import Any
 
 import pandas as pd
 
 from analysis.methods.skills.detections import read_scored_images
-from analysis.methods.skills.page import write_report
 from analysis.methods.skills.people import answered_images, people_table
 from analysis.methods.skills.scores import ACCURACY, CLASSES, NUMBER, NUMBER_AND_CLASS, TASKS
 from analysis.methods.skills.tables import ALL, AVERAGE, accuracy_table, image_table
@@ -91,11 +91,12 @@ No image could be judged.
 {% endif %}
 """
 
+
 METHOD = MethodSpec(
     needs={"skills": "a run whose prompts ask for skills (`prompts: {from: paintskills}`)"},
     inputs=skill_tables,
     alone=asks_for_skills,
-    page=lambda run: write_report(run, METHOD),
+    page=lambda run: resolve_name("analysis.methods.skills.page:write_report")(run, METHOD),  # which draws
     title="Visual skills",
     anchor="skills",
     words=words,

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from matplotlib.colors import Normalize
 
-from analysis.methods.tracing.effects import JOIN, WHAT
-from analysis.methods.tracing.shares import BEYOND, FLOOR, INTERACTION, NECESSITY, SUFFICIENCY
+from analysis.methods.tracing.findings import marked
+from analysis.methods.tracing.shares import FLOOR, NECESSITY, SUFFICIENCY
 from analysis.report.figures.style import (
     DIVERGING,
     DOUBLE,
@@ -24,7 +21,6 @@ from analysis.report.figures.style import (
 )
 from analysis.report.format import MINUS, fixed, over
 from analysis.tables.spec import Measured
-from hooks.architectures.addresses import readable_name
 
 SHOWN = "outcome == @shown and donor == @both"
 PAD = 0.16  # inches: names of places, measured at 100 dpi, are wider at others
@@ -32,28 +28,6 @@ MAXIMUM_REACH = 2.0  # of an axis, in largest values: wider intervals go on beyo
 SHARE, EFFECT = ("share", "low", "high"), ("effect", "effect_low", "effect_high")
 WINDOWS = "window of calls of the denoiser within which the activations are exchanged"
 BOTH_WAYS = "Sufficiency: the reference’s run with a word’s activations; necessity: a word’s run with the reference’s."
-
-
-def patch_name(row: Mapping[str, Any]) -> str:
-    """The patched place of a row of shares, as a label: *mid · attn 0 · cross*, *all 3 together*."""
-    sites = str(row["site"]).split(JOIN)
-    where = readable_name(sites[0]) if len(sites) == 1 else f"all {len(sites)} together"
-    positions = row.get("positions")
-    return where if not isinstance(positions, str) else f"{where}, {positions.replace('+', ', ')}"
-
-
-def marked(rows: pd.DataFrame, alpha: float) -> pd.DataFrame:
-    """Rows of sufficiency, necessity and floor with ``place``, and whether each is more than the floor, or than 0."""
-    rows = rows[rows["kind"] != INTERACTION]
-    key = pd.Series(list(map(str, rows[list(WHAT)].to_numpy())), rows.index, dtype=object)
-    beyond = rows["estimand"] == BEYOND
-    p = dict(zip(key[beyond], rows["p_adjusted"][beyond]))
-    of_floor = key.map(p).where(rows["estimand"] == SUFFICIENCY)
-    names = [patch_name(row) for row in rows.to_dict("records")]
-    significant = of_floor.fillna(rows["p_adjusted"]) < alpha
-    return rows.assign(place=pd.Series(names, rows.index, object), significant=significant)[
-        ~beyond
-    ].reset_index(drop=True)
 
 
 def draw_shares(shown: Measured) -> Drawn | None:

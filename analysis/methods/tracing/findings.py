@@ -8,14 +8,15 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.methods.tracing.figures import marked
+from analysis.methods.tracing.effects import JOIN, WHAT
 from analysis.methods.tracing.logits import NETWORKS, explained_logit, logit_settings
 from analysis.methods.tracing.outcomes import VERDICT, outcome_words
-from analysis.methods.tracing.shares import INTERACTION, NECESSITY, SUFFICIENCY
+from analysis.methods.tracing.shares import BEYOND, INTERACTION, NECESSITY, SUFFICIENCY
 from analysis.report.format import MINUS, number
 from analysis.study import indicators
 from analysis.tables.similarities.similarities import shares_noise
 from analysis.tables.spec import Measured
+from hooks.architectures.addresses import readable_name
 from probes.config.measurement import Trace
 from probes.config.schema import Config
 from probes.stages.trace.variants import POOLED
@@ -35,6 +36,28 @@ EXPLAINED = {
     "gap": "how much nearer an image is to that of {first} than to that of {second} prompts, of the same noise",
     "presence": "whether the checker sees the thing in an image",
 }
+
+
+def patch_name(row: Mapping[str, Any]) -> str:
+    """The patched place of a row of shares, as a label: *mid · attn 0 · cross*, *all 3 together*."""
+    sites = str(row["site"]).split(JOIN)
+    where = readable_name(sites[0]) if len(sites) == 1 else f"all {len(sites)} together"
+    positions = row.get("positions")
+    return where if not isinstance(positions, str) else f"{where}, {positions.replace('+', ', ')}"
+
+
+def marked(rows: pd.DataFrame, alpha: float) -> pd.DataFrame:
+    """Rows of sufficiency, necessity and floor with ``place``, and whether each is more than the floor, or than 0."""
+    rows = rows[rows["kind"] != INTERACTION]
+    key = pd.Series(list(map(str, rows[list(WHAT)].to_numpy())), rows.index, dtype=object)
+    beyond = rows["estimand"] == BEYOND
+    p = dict(zip(key[beyond], rows["p_adjusted"][beyond]))
+    of_floor = key.map(p).where(rows["estimand"] == SUFFICIENCY)
+    names = [patch_name(row) for row in rows.to_dict("records")]
+    significant = of_floor.fillna(rows["p_adjusted"]) < alpha
+    return rows.assign(place=pd.Series(names, rows.index, object), significant=significant)[
+        ~beyond
+    ].reset_index(drop=True)
 
 
 def findings(shown: Measured) -> dict[str, Any]:

@@ -6,8 +6,7 @@ from typing import Any
 
 from analysis.methods.tracing import cuts, outcomes, shares
 from analysis.methods.tracing.examples import examples
-from analysis.methods.tracing.figures import patch_name
-from analysis.methods.tracing.findings import findings, spanned
+from analysis.methods.tracing.findings import findings, patch_name, spanned
 from analysis.methods.tracing.measure import read_trace, require_outcomes
 from analysis.report.section import Lead, lines
 from analysis.tables.spec import Measured, MethodSpec, Pivot, TableSpec

@@ -15,10 +15,11 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from analysis.methods.dalleval.figures import gender_rows, not_even
 from analysis.methods.dalleval.method import METHOD as DALLEVAL
 from analysis.methods.dalleval.page_tests import (
     even_refuted,
+    gender_rows,
+    not_even,
     said_attributes,
     said_rows,
     said_words,
