@@ -322,10 +322,9 @@ def columns_of(table: str) -> list[Column]:
 
 def _package(table: str) -> str:
     """The package whose file describes a table: that of its method, or this one."""
-    for row in import_module(ROWS).METHODS:
-        if row.spec and any(own.name == table for own in resolve_name(row.spec).tables):
-            return row.spec.partition(":")[0].rpartition(".")[0]
-    return __package__
+    places = [] if table in _OWN else [row.spec for row in import_module(ROWS).METHODS if row.spec]
+    names = {own.name: place for place in places for own in resolve_name(place).tables}
+    return names[table].partition(":")[0].rpartition(".")[0] if table in names else __package__
 
 
 def write(run: Run, name: str, frame: pd.DataFrame) -> None:
