@@ -54,8 +54,9 @@ SCALE = """
 `python -m tests.benchmarks.measure_scale` writes a made-up run of so many triplets and times each stage in a process
 of its own, with its
 helpers where it measures in several processes. Wall is the time that passed, other work on the machine included;
-processor what the stage used, both in seconds; memory in MiB. The bars, on two cores: 2,000 triplets measured in 40 s of
-the processor and 800 MiB (the memory is missed) and reported in 15 s; 51,219 measured in 1,200 s and reported in 120 s.
+processor what the stage used, both in seconds; memory in MiB. The bars, on two cores: 2,000 triplets measured in 40 s
+of the processor and 800 MiB (the memory is missed) and reported in 15 s; 51,219 measured in 1,200 s and reported in
+120 s.
 3 indicators, 1 seed, 46 sites with 50 steps, 64-pixel pictures, 8 words an image; one thread a process.
 
 | triplets | workers | measure: wall | processor | peak memory | report: wall | processor | peak memory | tables | day |
