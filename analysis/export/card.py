@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from analysis.report import objects as report_objects
 from analysis.report.finding import Finding
-from analysis.report.findings import read_gaps, summaries
+from analysis.report.findings import summaries
 from analysis.report.first_screen import limits
 from analysis.report.format import amount, counted, defined, number, p_value, with_interval
 from analysis.report.section import sections, sentences
@@ -24,6 +24,7 @@ from analysis.report.wording_prompts import origin_sentence, spoken_words
 from analysis.study import contrasts, indicators
 from analysis.tables.registry import TABLES
 from analysis.tables.registry import read as read_table
+from analysis.tables.similarities.word_gap import joined_gaps
 from probes.errors import UserError, printable
 from probes.runs.missing import require_parts
 
@@ -112,7 +113,7 @@ def read(run: Run) -> dict[str, Any]:
     table = partial(read_table, run)
     n = samples[["triplet", "seed", "indicator"]].nunique().to_dict()
     units = counted(n["triplet" if config.unit == "prompt" else "seed"], config.unit)
-    gaps = summaries(read_gaps(table), table("agreement"), config) if measured else []
+    gaps = summaries(joined_gaps(table), table("agreement"), config) if measured else []
     return {
         "name": config.name,
         "model": config.model_name + (f", edited: {config.edit.summary}" if config.edit is not None else ""),

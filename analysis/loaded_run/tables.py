@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from analysis.metrics.registry import Metric, headline_metrics
-from analysis.report.findings import read_gaps, summaries
+from analysis.report.findings import summaries
 from analysis.report.listed_texts import ListedTexts
 from analysis.study import contrasts
 from analysis.tables.registry import TABLES
 from analysis.tables.similarities.stored import StoredSimilarities
+from analysis.tables.similarities.word_gap import joined_gaps
 from probes.config.observation import READERS
 from probes.errors import UserError, nearest
 from probes.runs.run import Run
@@ -234,7 +235,7 @@ class RunTables:
     @cached_property
     def _gaps(self) -> pd.DataFrame:
         """The gaps with their tests."""
-        return read_gaps(self._table)
+        return joined_gaps(self._table)
 
     @cached_property
     def _findings(self) -> dict[str, list[Finding]]:

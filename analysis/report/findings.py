@@ -13,7 +13,7 @@ there are more than one, these p-values are multiplied by their number (Bonferro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -27,7 +27,7 @@ from analysis.stats.multiplicity import gatekept
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.registry import TABLES
 from analysis.tables.similarities.side_shares import side_shares
-from analysis.tables.similarities.word_gap import SideWords, joined_gaps, words_of
+from analysis.tables.similarities.word_gap import SideWords, words_of
 from probes.config.schema import Config
 
 COLUMNS = TABLES["findings"].columns
@@ -48,11 +48,6 @@ class Summary:
     others: str
     findings: list[Finding]
     correlations: pd.DataFrame
-
-
-def read_gaps(table: Callable[[str], pd.DataFrame]) -> pd.DataFrame:
-    """Read gaps with their tests, a row per space, site, step, metric and contrast; `table` gives a table by name."""
-    return joined_gaps(table)
 
 
 def summaries(

@@ -17,7 +17,6 @@ from analysis.report import wording_objects
 from analysis.report.figures import Drawn, draw_bias_scores, draw_group_objects
 from analysis.report.figures.objects import FILLED
 from analysis.report.finding import finding
-from analysis.report.findings import read_gaps
 from analysis.report.format import over, reason
 from analysis.report.wording_prompts import spoken_words
 from analysis.stats.multiplicity import adjust_p_values
@@ -26,6 +25,7 @@ from analysis.tables.objects.claims import DETECTOR, HEDGED, HINT, HOLDS
 from analysis.tables.objects.looked_for import PROMPTS_ALONE, prompts_alone
 from analysis.tables.objects.wu import OBJECT_SITES
 from analysis.tables.registry import OBJECTS, TABLES, read
+from analysis.tables.similarities.word_gap import joined_gaps
 from probes.config.schema import Config
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def read_objects(run: Run) -> Objects | None:
             tables[name] = _in_unit(read(run, name), run.config.unit)
         else:
             tables[name] = pd.DataFrame(columns=list(TABLES[name].columns))
-    gaps = read_gaps(partial(read, run)) if run.config.compares else pd.DataFrame(columns=["metric"])
+    gaps = joined_gaps(partial(read, run)) if run.config.compares else pd.DataFrame(columns=["metric"])
     tables["gaps"] = gaps[gaps["metric"] == _OBJECTS.metric]
     return Objects(tables, run.meta.get("observer") or {}, PROMPTS_ALONE if prompts_alone(run) else "")
 

@@ -34,7 +34,7 @@ from analysis.report.figures.lines import draw_decoder, draw_similarity, draw_st
 from analysis.report.figures.prompts import draw_prompts
 from analysis.report.figures.specifications import draw_specifications
 from analysis.report.figures.triplets import draw_triplets
-from analysis.report.findings import Summary, findings_table, read_gaps, summaries
+from analysis.report.findings import Summary, findings_table, summaries
 from analysis.report.format import counted
 from analysis.report.objects import Objects, read_objects
 from analysis.report.section import Lead, measured, page_section
@@ -48,6 +48,7 @@ from analysis.tables.objects.claims import HEDGED, HINT, HOLDS
 from analysis.tables.registry import PAPER, TABLES, write
 from analysis.tables.registry import read as read_table
 from analysis.tables.similarities.stored import timesteps
+from analysis.tables.similarities.word_gap import joined_gaps
 from analysis.tables.spec import Measured, method_specs
 from probes.config.schema import Config
 
@@ -165,7 +166,7 @@ def read(run: Run) -> Content:
     draws = samples.set_index(["triplet", "seed"]).index
     whole = samples[~draws.isin(draws[samples["left_out"].notna()])]
     objects, pairs = read_objects(run), contrasts(config)
-    gap, disparity = read_gaps(lambda name: _of_pairs(run, name)), _of_pairs(run, "disparity")
+    gap, disparity = joined_gaps(lambda name: _of_pairs(run, name)), _of_pairs(run, "disparity")
     gaps = gallery.primary_gaps(_of_pairs(run, "gap_prompts"), config)
     triplets, sheet = [], []
     if config.report.gallery:
@@ -375,7 +376,7 @@ def answers(run: Run) -> list[str]:
     pairs = contrasts(config) if config.compares else []
     table = partial(read_table, run)
     if not leads and pairs:
-        lines.append(summaries(read_gaps(table), table("agreement"), config)[0].answer)
+        lines.append(summaries(joined_gaps(table), table("agreement"), config)[0].answer)
     if pairs and (objects := read_objects(run)):
         opening = report_objects.of_contrast(objects, pairs[0], config)["opening"]
         lines.append(f"Objects: {'. '.join(opening.split('. ')[:2]).removesuffix('.')}.")

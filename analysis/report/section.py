@@ -88,7 +88,7 @@ def sections(run: Run) -> list[Measured]:
 
 def lead(shown: Measured) -> Lead | None:
     """Return the first screen of a method; None where the run was made for something else."""
-    return shown.method.lead(shown) if shown.method.lead else None
+    return shown.lead
 
 
 def sentences(shown: Measured, spec: TableSpec, kind: str = "text") -> list[str]:
@@ -170,7 +170,8 @@ def _tables(pivot: Pivot, spec: TableSpec, shown: Measured, kind: str) -> Iterat
             for head, cell in templates:
                 column = text(head.render(row))
                 heads[column] = None
-                own.setdefault(column, text(cell.render(row).strip()))
+                if own.setdefault(column, filled := text(cell.render(row).strip())) != filled:
+                    raise ValueError(f"{spec.name}: expected one row a cell, got more for {column}")
         caption, note = (text(" ".join(one.render({**shown.words, "rows": rows}).split())) for one in texts)
         body = [(row, [own.get(head) or dash for head in heads]) for row, own in cells.items()]
         yield {
@@ -275,8 +276,8 @@ _NUMBERS = {  # how numbers are written in each kind of text
 
 
 @cache
-def _template(text: str, kind: str) -> Template:
-    """Return a template that writes numbers as plain text, for a page or as LaTeX."""
+def _environment(kind: str) -> Environment:
+    """Where templates write numbers as plain text, for a page or as LaTeX."""
     made = Environment(
         undefined=StrictUndefined,
         autoescape=kind == "html",
@@ -286,4 +287,10 @@ def _template(text: str, kind: str) -> Template:
     )
     functions = ("counted", "listed", "defined", "over", "p_value", "label")
     made.globals |= {name: getattr(texts, name) for name in functions} | _NUMBERS[kind]
-    return made.from_string(text)
+    return made
+
+
+@cache
+def _template(text: str, kind: str) -> Template:
+    """Return a template of a kind of text; compiled once."""
+    return _environment(kind).from_string(text)

@@ -243,6 +243,11 @@ class Measured:
         known |= {"alpha": config.measure.alpha, "level": config.measure.level, "reference": config.reference}
         return known | dict(self.method.words(self) if self.method.words else {})
 
+    @cached_property
+    def lead(self) -> Any:
+        """The first screen of the method, whose pictures are read once; None of a run made for something else."""
+        return self.method.lead(self) if self.method.lead else None
+
     def rows(self, name: str, where: str = "") -> pd.DataFrame:
         """Return the rows of a table that a query holds of; none where the runs hold no such table."""
         if (table := self.tables.get(name)) is None:

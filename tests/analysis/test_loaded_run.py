@@ -52,9 +52,10 @@ def test_gaps_are_chosen_by_site_step_metric_and_contrast(loaded):
 
 
 def test_a_finding_says_what_the_report_says(loaded):
-    from analysis.report.findings import read_gaps, summaries
+    from analysis.report.findings import summaries
+    from analysis.tables.similarities.word_gap import joined_gaps
 
-    tables = [read_gaps(loaded.table), loaded.table("agreement")]
+    tables = [joined_gaps(loaded.table), loaded.table("agreement")]
     (summary,) = summaries(*tables, loaded.run.config)
     claims = {one.metric.key: one.claim for one in summary.findings}
     for key in ("t", "z0", "ssim", "diff_pix"):

@@ -33,12 +33,13 @@ from analysis.report.figures.atlas import atlas_rows, beyond_words
 from analysis.report.figures.lines import line_rows
 from analysis.report.figures.objects import filled_scores, shown_scores
 from analysis.report.finding import Finding
-from analysis.report.findings import read_gaps, summaries
+from analysis.report.findings import summaries
 from analysis.report.objects import SCORES, Objects, read_objects, scored, section
 from analysis.report.section import measured
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.claims import HEDGED, HINT, HOLDS
 from analysis.tables.registry import read
+from analysis.tables.similarities.word_gap import joined_gaps
 from lab.train.base.truth import planted
 from probes.config.schema import Config
 from probes.prompts.grammar.nouns import lemma
@@ -180,7 +181,7 @@ def said(run: Run, truth: Truth) -> Said:
     """Return the cards of a run's report, and every claim of a difference beside what was planted."""
     cards, found = [], []
     if "gap" in run.tables():
-        gap, agreement = read_gaps(partial(read, run)), read(run, "agreement")
+        gap, agreement = joined_gaps(partial(read, run)), read(run, "agreement")
         cards = [card for summary in summaries(gap, agreement, run.config) for card in summary.findings]
         found += [*of_cards(cards, CARDS, run.config, truth), *of_dots(gap, run.config, truth)]
     if objects := read_objects(run):

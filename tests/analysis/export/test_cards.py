@@ -9,8 +9,8 @@ from huggingface_hub import ModelCard
 
 from analysis.export.card import plain, read, write
 from analysis.export.exporting import export_run
-from analysis.report.findings import read_gaps
 from analysis.report.format import interval, number
+from analysis.tables.similarities.word_gap import joined_gaps
 from probes.errors import UserError
 from probes.runs.run import Run
 from tests.analysis.export.conftest import WEIGHTS, make
@@ -30,7 +30,7 @@ def card(finished, tmp_path_factory) -> str:
 def test_every_gap_stands_with_all_that_it_rests_on(finished, card):
     assert "## Bias, Risks, and Limitations" in card and WEIGHTS in card
     (summary,) = read(finished)["summaries"]
-    gaps = read_gaps(finished.table).query("step == -1").set_index(["site", "metric"])
+    gaps = joined_gaps(finished.table).query("step == -1").set_index(["site", "metric"])
     rows = table_under(card, "| measure |")
     assert summary.findings[0].primary and plain(summary.findings[0].claim) in card
     for cells, one in zip(rows, summary.findings, strict=True):

@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 
 from analysis.metrics.registry import headline_metrics
-from analysis.report.findings import COLUMNS, findings_table, read_gaps, summaries
+from analysis.report.findings import COLUMNS, findings_table, summaries
 from analysis.report.format import listed, p_value
 from analysis.report.wording_prompts import article_warning, shared_sentence
 from analysis.stats.multiplicity import adjust_p_values, gatekept
 from analysis.tables.similarities.gap import GapChoices, gap_rows
 from analysis.tables.similarities.headline import left_out
 from analysis.tables.similarities.similarities import from_table
-from analysis.tables.similarities.word_gap import SideWords, word_rows
+from analysis.tables.similarities.word_gap import SideWords, joined_gaps, word_rows
 from analysis.tables.stage import measure
 from hooks.prompt.spans import split_words
 from probes.runs.run import Run
@@ -46,7 +46,7 @@ def test_gatekept_by_hand():
 
 
 def test_the_primary_measure_stands_first_and_views_of_one_image_are_not_findings_each(leaning):
-    tables = [read_gaps(leaning.table), leaning.table("agreement")]
+    tables = [joined_gaps(leaning.table), leaning.table("agreement")]
     (found,) = summaries(*tables, leaning.config)
     others = [metric.key for metric in MEASURES if metric.key != "z0"]
     assert [one.metric.key for one in found.findings] == ["z0", *others]
@@ -66,7 +66,7 @@ def test_the_primary_measure_stands_first_and_views_of_one_image_are_not_finding
 
 
 def test_the_findings_stand_in_a_table(leaning):
-    tables = [read_gaps(leaning.table), leaning.table("agreement")]
+    tables = [joined_gaps(leaning.table), leaning.table("agreement")]
     table = findings_table(summaries(*tables, leaning.config))
     assert tuple(table.columns) == COLUMNS
     expected = gatekept(table["p_control"], 0)
@@ -75,7 +75,7 @@ def test_the_findings_stand_in_a_table(leaning):
 
 
 def test_two_contrasts_are_one_family_named_where_the_p_is_shown(leaning):
-    config, gaps = leaning.config, read_gaps(leaning.table)
+    config, gaps = leaning.config, joined_gaps(leaning.table)
     both = config.model_copy(update={"contrasts": [CONTRAST, CONTRAST[::-1]]})
     gaps = pd.concat([gaps, gaps.assign(contrast="feminine-masculine")])
     agreement = leaning.table("agreement")
@@ -92,7 +92,7 @@ def test_two_contrasts_are_one_family_named_where_the_p_is_shown(leaning):
 
 
 def test_every_number_of_a_finding_says_what_it_is_in(leaning):
-    tables = [read_gaps(leaning.table), leaning.table("agreement")]
+    tables = [joined_gaps(leaning.table), leaning.table("agreement")]
     (found,) = summaries(*tables, leaning.config)
     for one in found.findings:
         *numbers, _ = one.lines()

@@ -7,8 +7,8 @@ import pytest
 
 from analysis.metrics.registry import headline_metrics
 from analysis.observe.objects.engines.choice import object_observer
-from analysis.report.findings import read_gaps
 from analysis.report.page import answers, read, render, report
+from analysis.tables.similarities.word_gap import joined_gaps
 from analysis.tables.stage import measure
 from probes.config.schema import Config
 from probes.runs.run import Run
@@ -118,7 +118,7 @@ def test_figures_stand_beside_the_page(run, page):
 
 
 def test_summary_holds_each_headline_gap(run, page):
-    gap = read_gaps(run.table).query("step == -1")
+    gap = joined_gaps(run.table).query("step == -1")
     values = [value for value, _ in page.data]
     for metric in headline_metrics()[:4]:
         row = gap[(gap["site"] == metric.site) & (gap["metric"] == metric.metric)].iloc[0]

@@ -14,10 +14,11 @@ from analysis.report.figures.atlas import atlas_rows, beyond_words, draw_atlas
 from analysis.report.figures.headline import draw_headline
 from analysis.report.figures.specifications import draw_specifications
 from analysis.report.figures.style import DOUBLE, SINGLE
-from analysis.report.findings import read_gaps, summaries
+from analysis.report.findings import summaries
 from analysis.report.gallery import primary_gaps
 from analysis.report.page import Content, draw_figures
 from analysis.tables.similarities.headline import SPECIFICATION_COLUMNS as COLUMNS
+from analysis.tables.similarities.word_gap import joined_gaps
 from hooks.architectures.addresses import place
 from probes.runs.run import Run
 
@@ -35,7 +36,7 @@ def run(measured) -> Run:
 
 @pytest.fixture(scope="module")
 def drawn(run):
-    return draw(read_gaps(run.table), run.table("disparity"))
+    return draw(joined_gaps(run.table), run.table("disparity"))
 
 
 def draw(gap, disparity, contrasts=CONTRASTS):
@@ -135,7 +136,7 @@ def test_nothing_is_cut_off(drawn):
 @pytest.mark.slow
 def test_files_are_the_same_twice_and_carry_no_date(run, drawn):
     name = "atlas-masculine-feminine"
-    figure, again = drawn[name], atlas(read_gaps(run.table))
+    figure, again = drawn[name], atlas(joined_gaps(run.table))
     first, second = (files(one, ["svg", "pdf", "png"]) for one in (figure, again))
     assert first == second and set(first) == {f"{name}.svg", f"{name}.pdf", f"{name}.png"}
     assert b"<dc:date>" not in first[f"{name}.svg"]
@@ -190,7 +191,7 @@ def test_atlas_holds_the_numbers_of_the_table_in_network_order(run, drawn):
 
 def test_atlas_is_filled_by_the_test_against_words(run):
     """Gaps that differ from 0, none of them by more than words differ: nothing is filled."""
-    gap = read_gaps(run.table)
+    gap = joined_gaps(run.table)
     gap["p_sites"], gap["p_control_sites"] = 0.001, 0.5
     assert len(atlas_rows(gap, CONTRASTS[0])) == (gap["metric"].eq("cosine") & gap["step"].ge(0)).sum()
     assert not beyond_words(atlas_rows(gap, CONTRASTS[0])["p_control_sites"], 0.05).any()
