@@ -122,10 +122,11 @@ TABLES = (
             Pivot(
                 "{{ place(site, positions) }}, {{ donor }}",
                 {
-                    "n": "{{ n_prompts }}",
-                    "effect": "{{ number(effect, 2, true) }} {{ interval(effect_low, effect_high, 2) }}",
                     "{{ estimand }}": _SHARE,
-                    "p {{ estimand }}": "{{ p(p_adjusted) }}",
+                    "p, {{ estimand }}": "{{ p(p_adjusted) }}",
+                    "effect, {{ estimand }}": "{{ number(effect, 2, true) }}"
+                    " {{ interval(effect_low, effect_high, 2) }}",
+                    "n, {{ estimand }}": "{{ n_prompts }}",
                 },
                 "Shares of the total effect of each word, and of both together; beneath them intervals that hold for"
                 " all places of a donor at once. Beyond: sufficiency less the share of a word of the reference’s"
@@ -137,9 +138,9 @@ TABLES = (
             Pivot(
                 "{{ place(site, positions) }}",
                 {
-                    "n": "{{ n_prompts }}",
                     "{{ estimand | capitalize }}": "{{ number(share, 2) }} {{ interval(low, high, 2) }}",
-                    "{{ 'p' if estimand == 'beyond' else 'p, ' ~ estimand }}": "{{ p(p_adjusted) }}",
+                    "p, {{ estimand }}": "{{ p(p_adjusted) }}",
+                    "n, {{ estimand }}": "{{ n_prompts }}",
                 },
                 "Shares of the total effect of both words on the {{ outcome }} in {{ data }} on {{ model }}: what each"
                 " place’s activations are enough for, and what they are needed for.",
