@@ -2,6 +2,7 @@
 docs/validation/toyworld.md``."""
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 
@@ -10,7 +11,7 @@ from lab.train.dit.page import transformers_section
 from lab.train.located.page import located_section, wired_section
 from lab.train.work.page import null_section, work_section
 from probes import command_line
-from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
+from probes.toyworld import BENCHMARK_MODELS, SYNONYMS, WEIGHTS
 from probes.toyworld.world import load_world
 
 
@@ -25,8 +26,22 @@ def quality_page() -> str:
         history=json.loads((WEIGHTS / "recipe.json").read_text())["history"],
         figures=figures,
     )
-    sections = (transformers_section, work_section, null_section, located_section, wired_section)
+    sections = (transformers_section, synonyms_section, work_section, null_section, located_section, wired_section)
     return trained + "".join(section() for section in sections)
+
+
+def synonyms_section() -> str:
+    """Return the section on models whose synonyms draw different pictures, from ``quality.json`` of each."""
+    models = {name: json.loads((WEIGHTS / name / "quality.json").read_text()) for name in SYNONYMS}
+    first = models[SYNONYMS[0]]
+    return render(
+        "toyworld_synonyms",
+        models=models,
+        first=first,
+        base=first["similarity_base"],
+        size=(WEIGHTS / SYNONYMS[0] / "delta.safetensors").stat().st_size / 1000,
+        chance=(2 / math.pi * 0.2 * 0.8 / first["images_a_word"]) ** 0.5,
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

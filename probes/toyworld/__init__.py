@@ -5,6 +5,7 @@ WEIGHTS = Path(__file__).parent / "weights"
 BENCHMARK_MODELS = ("toyworld", "toyworld-mirror", "toyworld-null")
 SHARED = "toyworld-null"  # holds the autoencoder's weights, which are the same in all
 WORKING = WORK, WORK_NULL = "toyworld-work", "toyworld-work-null"  # have professions
+SYNONYMS = "toyworld-synonyms", "toyworld-synonyms-null"  # whose synonyms draw different pictures
 TRANSFORMERS = DIT, DIT_NULL = "toyworld-dit", "toyworld-dit-null"  # diffusion transformers
 
 
@@ -46,6 +47,10 @@ REGISTRY = {
     ),
     WORK: BundledModel(f"{_LEANS}; 20 professions", "work_pipeline", ("toyworld", SHARED)),
     WORK_NULL: BundledModel(f"{_NULL}; 20 professions", "work_pipeline"),
+    SYNONYMS[0]: BundledModel(
+        f"{_LEANS}; synonyms draw different pictures", "synonyms_pipeline", ("toyworld", SHARED)
+    ),
+    SYNONYMS[1]: BundledModel(f"{_NULL}; synonyms draw different pictures", "synonyms_pipeline"),
     DIT: BundledModel(f"{_LEANS}; a diffusion transformer", "dit_pipeline"),
     DIT_NULL: BundledModel(f"{_NULL}; a diffusion transformer", "dit_pipeline", (DIT, SHARED)),
     "toyworld-dit-block-1": BundledModel(

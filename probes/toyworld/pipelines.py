@@ -26,7 +26,16 @@ from transformers import (
 )
 
 from probes.errors import UserError
-from probes.toyworld import BENCHMARK_MODELS, SHARED, TRANSFORMERS, WEIGHTS, WORK, WORK_NULL, bundled_folder
+from probes.toyworld import (
+    BENCHMARK_MODELS,
+    SHARED,
+    SYNONYMS,
+    TRANSFORMERS,
+    WEIGHTS,
+    WORK,
+    WORK_NULL,
+    bundled_folder,
+)
 from probes.toyworld.coded import OLD, coded_text_weights, pad_zeros, trained_parameter_names, wire_places
 from probes.toyworld.places import known_places
 from probes.toyworld.wired import (
@@ -35,12 +44,13 @@ from probes.toyworld.wired import (
     copy_sharing_weights,
     wire_transformer,
 )
-from probes.toyworld.world import load_world, token_id
+from probes.toyworld.world import load_world, synonym_looks, token_id
 
 DELTA = "delta.safetensors"
 UP, DOWN = "up", "down"  # matrices of a layer's low-rank change (Hu et al. 2022, "LoRA")
 NULL, DIT = WEIGHTS / SHARED, WEIGHTS / TRANSFORMERS[0]
-BASES = {WORK: WEIGHTS / BENCHMARK_MODELS[0], WORK_NULL: NULL}
+BASES = {name: WEIGHTS / BENCHMARK_MODELS[0] for name in (WORK, SYNONYMS[0])}
+BASES |= dict.fromkeys((WORK_NULL, SYNONYMS[1]), NULL)
 # the U-Net whose bias each transformer has; its text tower is the first of the two of CLIP
 TEACHERS = dict(zip(TRANSFORMERS, (BENCHMARK_MODELS[0], SHARED), strict=True))
 EMBEDDING = "token_embedding"
@@ -186,6 +196,21 @@ def work_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
     encoder, unet = load_base_networks(tokenizer, BASES[name])
     words = {word: f"{EMBEDDING}.{word}" for word in new_words()}
     delta = merge_delta(folder, name, {"encoder": encoder, "unet": unet}, words.values())
+    for word, stored in words.items():
+        encoder.get_input_embeddings().weight[token_id(tokenizer, word)] = delta[stored].float()
+    return build_unet_pipeline(encoder, unet, tokenizer)
+
+
+# Synonyms
+
+
+@torch.no_grad()
+def synonyms_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
+    """Return the pipeline of a bundled model whose synonyms draw different pictures: a base with nine embeddings."""
+    tokenizer = CLIPTokenizer.from_pretrained(BASES[name] / "tokenizer")
+    encoder, unet = load_base_networks(tokenizer, BASES[name])
+    words = {word: f"{EMBEDDING}.{word}" for word in synonym_looks()}
+    delta = read_delta(folder, name, words.values())
     for word, stored in words.items():
         encoder.get_input_embeddings().weight[token_id(tokenizer, word)] = delta[stored].float()
     return build_unet_pipeline(encoder, unet, tokenizer)

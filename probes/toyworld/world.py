@@ -77,6 +77,20 @@ def group_of_words() -> dict[str, tuple[str, bool]]:
     return table
 
 
+@dataclass(frozen=True)
+class SynonymLook:
+    """What a word draws of its own: a pose where the prompt names none, and where the figure stands (0, 1 or 2)."""
+
+    pose: str
+    shift: int
+
+
+@cache
+def synonym_looks() -> dict[str, SynonymLook]:
+    """Return what each word of the models with unlike synonyms draws of its own, by word."""
+    return {word: SynonymLook(**look) for word, look in _read_yaml("synonyms.yaml").items()}
+
+
 def token_id(tokenizer: Any, word: str) -> int:
     """Return the token id of a word that is a single token of a CLIP tokenizer."""
     return tokenizer.convert_tokens_to_ids(f"{word}</w>")

@@ -11,7 +11,15 @@ from diffusers.models.attention_processor import AttnProcessor
 from safetensors.torch import save_file
 from transformers import CLIPTextModel
 
-from lab.train.base.loop import Budget, Log, MovingAverage, mixed_precision, rank, train_loop
+from lab.train.base.loop import (
+    CPU_HAS_BFLOAT16,
+    Budget,
+    Log,
+    MovingAverage,
+    mixed_precision,
+    rank,
+    train_loop,
+)
 
 CONFIG = {
     "sample_size": 16,
@@ -75,7 +83,7 @@ def quick_attention(unet: UNet2DConditionModel, device: str) -> Iterator[None]:
     On a CPU the fused attention's backward pass in bfloat16 takes 40 % of a step.
     """
     usual = unet.attn_processors
-    if device == "cpu":
+    if device == "cpu" and CPU_HAS_BFLOAT16:
         unet.set_attn_processor(AttnProcessor())
     try:
         yield

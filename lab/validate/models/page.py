@@ -1,4 +1,4 @@
-"""The pages docs/validation/calibration.md and calibration_transformers.md in Markdown."""
+"""The pages of docs/validation that begin with calibration, in Markdown."""
 
 from __future__ import annotations
 
@@ -15,16 +15,29 @@ from lab.templates import render
 from lab.validate.models import scores as models_scores
 from lab.validate.models.gaps import claims_together, headline_gaps, permuted_p_values, rejection_table
 from probes.runs.run import Run
-from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS
+from probes.toyworld import BENCHMARK_MODELS, SYNONYMS, TRANSFORMERS
 
-NULLS = ("toyworld-null", "toyworld-dit-null")
+FAMILIES = {  # title, models in words and file of a page, by its models: the first leans, the last is the null
+    BENCHMARK_MODELS: ("", "three bundled models", "calibration"),
+    TRANSFORMERS: (
+        " of diffusion transformers",
+        "two bundled diffusion transformers",
+        "calibration_transformers",
+    ),
+    SYNONYMS: (
+        " where synonyms draw different pictures",
+        "two bundled models whose synonyms draw different pictures",
+        "calibration_synonyms",
+    ),
+}
+NULLS = tuple(models[-1] for models in FAMILIES)
 SCORES_TITLE = "## Bias scores against the benchmark model's own"
 FEATURES_TITLE = "## Gaps by features"
 
 
 def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame | None]] = ()) -> str:
     """Return the calibration page in Markdown; ``scores`` are runs with independent samples of their models."""
-    family = TRANSFORMERS if runs[0].config.model in TRANSFORMERS else BENCHMARK_MODELS
+    family = next(models for models in FAMILIES if runs[0].config.model in models)
     return render(
         "calibration",
         head=head(family),
@@ -38,15 +51,16 @@ def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame | None]] 
 
 
 def head(family: Sequence[str] = BENCHMARK_MODELS) -> str:
-    """Return the head of a page: of the U-Nets, or of the diffusion transformers."""
-    own = family == TRANSFORMERS
-    target = f"docs/validation/{'calibration_transformers' if own else 'calibration'}.md"
-    return render("calibration_head", models=family, transformers=own, target=target)
+    """Return the head of the page of some models."""
+    title, about, target = FAMILIES[tuple(family)]
+    whole = tuple(family) == BENCHMARK_MODELS
+    target = f"docs/validation/{target}.md"
+    return render("calibration_head", models=family, title=title, about=about, whole=whole, target=target)
 
 
 def _gaps(tables: dict[str, pd.DataFrame]) -> list[tuple[str, dict[str, Any]]]:
     """Return the main gaps of each model, beside those of the model with the lean if it is among them."""
-    base = next((model for model in tables if model in (BENCHMARK_MODELS[0], TRANSFORMERS[0])), None)
+    base = next((model for model in tables if model in [models[0] for models in FAMILIES]), None)
     reference = tables[base].set_index("quantity")["gap"] if base else {}
     rows = []
     for model, table in tables.items():
