@@ -26,7 +26,14 @@ def quality_page() -> str:
         history=json.loads((WEIGHTS / "recipe.json").read_text())["history"],
         figures=figures,
     )
-    sections = (transformers_section, synonyms_section, work_section, null_section, located_section, wired_section)
+    sections = (
+        transformers_section,
+        synonyms_section,
+        work_section,
+        null_section,
+        located_section,
+        wired_section,
+    )
     return trained + "".join(section() for section in sections)
 
 
