@@ -19,7 +19,6 @@ from analysis.methods.dalleval.method import METHOD as DALLEVAL
 from analysis.methods.dalleval.page_tests import (
     even_refuted,
     gender_rows,
-    not_even,
     said_attributes,
     said_rows,
     said_words,
@@ -265,7 +264,8 @@ def _unless_named(row: dict, true: int) -> int | None:
 def of_professions(tables: Mapping[str, pd.DataFrame], reference: str, truth: Truth) -> Iterator[Claim]:
     names = ("professions", "mad", "between", "words")
     table, mad, between, apart = (tables[f"dalleval_{name}"] for name in names)
-    if even_refuted(mad, reference, ALPHA):
+    refuted = even_refuted(mad, reference, ALPHA)
+    if refuted:
         yield Claim(GENDERS, "half and half", 0, truth.uneven(reference))
     for row in said_rows(between, reference).to_dict("records"):
         true = truth.professions_differ(row["question"], row["indicator"])
@@ -276,7 +276,7 @@ def of_professions(tables: Mapping[str, pd.DataFrame], reference: str, truth: Tr
             true = truth.professions_differ(row["question"], row["indicator"])
             yield Claim(BETWEEN, row["question"], 0, true)
     dots = gender_rows(table, reference)
-    for row in dots[not_even(dots, even_refuted(mad, reference, ALPHA), ALPHA)].to_dict("records"):
+    for row in dots[refuted & (dots["p_adjusted"] < ALPHA)].to_dict("records"):
         true = truth.female(reference, row["profession"])
         yield Claim(GENDERS, row["profession"], int(np.sign(row["average"])), true)
     yield from _between_words(apart, truth)
