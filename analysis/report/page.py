@@ -49,7 +49,7 @@ from analysis.tables.registry import PAPER, TABLES, write
 from analysis.tables.registry import read as read_table
 from analysis.tables.similarities.stored import timesteps
 from analysis.tables.similarities.word_gap import joined_gaps
-from analysis.tables.spec import Measured, method_specs
+from analysis.tables.spec import Measured
 from probes.config.schema import Config
 
 if TYPE_CHECKING:
@@ -117,12 +117,9 @@ class Content:
 def report(run: Run) -> Path:
     """Write ``figures/`` and ``report.html`` of a measured run, its LaTeX, ``gallery/``, and ``tables/findings``.
 
-    Figures that only an earlier report had are removed. A run that is of one method alone has that method's page.
-    Returns the path of ``report.html``, which needs no other file and no network.
+    Figures that only an earlier report had are removed. Returns the path of ``report.html``, which needs no other file
+    and no network.
     """
-    for method in method_specs():
-        if method.alone and method.page and method.alone(run.config):
-            return method.page(run)
     content = read(run)
     figures = draw(content) if run.config.report.figures else {}
     with run.writing("report"):
@@ -364,13 +361,8 @@ def _not_looked_for(meta: Mapping[str, Any]) -> list[str]:
 
 
 def answers(run: Run) -> list[str]:
-    """Return what came out of a reported run, a line each: the first answer, the objects, what was not measured.
-
-    A run that is of one method alone has no lines.
-    """
+    """Return what came out of a reported run, a line each: the first answer, the objects, what was not measured."""
     config = run.config
-    if any(method.alone and method.page and method.alone(config) for method in method_specs()):
-        return []
     leads = [lead for one in method_sections(run) if (lead := method_lead(one))]
     lines = [f"{leads[0].question} {leads[0].answer}"] if leads else []
     pairs = contrasts(config) if config.compares else []

@@ -67,6 +67,8 @@ def measure(run: Run, *, helpers: Helpers | None = None, processes: int = 1) -> 
 
 def _measure(run: Run, sharing: Sharing) -> None:
     methods = method_specs()
+    if (absent := not_measured(run.config)) is not None:
+        write(run, "not_measured", absent)
     for method in methods:
         if method.inputs and method.alone and method.alone(run.config):
             write_method(run, method, method.inputs(run, sharing, None))
@@ -75,8 +77,6 @@ def _measure(run: Run, sharing: Sharing) -> None:
     for method in methods:
         if method.require:
             method.require(run)
-    if (absent := not_measured(run.config)) is not None:
-        write(run, "not_measured", absent)
     if (named := prompt_table(run.config)) is not None:
         write(run, "prompts", named)
     if run.config.compares:

@@ -319,12 +319,12 @@ class Skills(Section):
     object: Literal["any", "first"] = "any"
     """When an object counts as drawn: where `any` detection is of its class, or where the `first` (surest)
     is."""
-    count: Literal["exact", "at_least", "only"] = "exact"
-    """When a number counts as drawn: `exact`-ly as many of the class, whatever else there is; `at_least` as
-    many; or `only` these and nothing else."""
-    spatial: Literal["first", "any", "surest"] = "first"
-    """Between which detections a relation must hold: the `first` (surest) of both classes, `any` two, or the
-    two `surest` of all, which are to be of both."""
+    count: Literal["exact", "at_least"] = "exact"
+    """When a number counts as drawn: `exact`-ly as many of the class, whatever else there is; or `at_least` as
+    many."""
+    spatial: Literal["first", "surest"] = "first"
+    """Between which detections a relation must hold: the `first` (surest) of both classes, or the two `surest` of
+    all, which are to be of both."""
     labels: dict[Word, Word] = option({}, example={"bike": "bicycle"})
     """What the detector calls an object, beyond what the set of prompts says."""
 
