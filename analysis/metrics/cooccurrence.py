@@ -24,13 +24,8 @@ NO_IMAGES = "no image was observed"
 EMPTY_GROUP = "no object in this group"
 
 
-def of_group(objects: pd.DataFrame, group: str) -> pd.DataFrame:
-    """Rows of table ``objects`` in a group; those of all groups are the detections, without the hidden nouns."""
-    return objects[in_group(objects, group)]
-
-
 def in_group(objects: pd.DataFrame, group: str) -> NDArray[np.bool_]:
-    """Tell for each row of table ``objects`` whether it is in a group, see `of_group`."""
+    """Tell for each row of table ``objects`` whether it is in a group; in ``all`` are detections, no hidden nouns."""
     return (objects["object"] >= 0 if group == ALL else objects["group"] == group).to_numpy(bool)
 
 

@@ -193,9 +193,8 @@ class Measure(Section):
     primary: str = option("z0", min_length=1, example="ssim")
     """The measure that the run is asked about first: t, z0, ssim, diff_pix or another metric. All others are
     secondary; choose it before you look."""
-    pictures: list[Literal["ssim_full", "diff_pix_scaled"]] = option([], example=["ssim_full"])
-    """Further comparisons of pictures: `ssim_full` is SSIM over all pixels, `diff_pix_scaled` has a smallest
-    region in proportion to the image. Use them to compare with papers that do so."""
+    pictures: list[Literal["ssim_full"]] = option([], example=["ssim_full"])
+    """Further comparisons of pictures: `ssim_full` is SSIM over all pixels, to compare with papers that have it."""
     outcomes: list[str] | None = option(
         min_length=1, null="verdict on toyworld's models, else ssim", example=["clip", "ssim"]
     )

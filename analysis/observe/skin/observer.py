@@ -69,7 +69,7 @@ class Light:
             white = illumination.estimated_white(image, self.options.illumination)
         if white is None:
             return region.pixels
-        return illumination.under_daylight(region.pixels, white, self.options.adaptation)
+        return illumination.adapted(region.pixels, white, adaptation=self.options.adaptation)
 
 
 class SkinToneObserver(ImageObserver):
