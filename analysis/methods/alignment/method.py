@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.methods.alignment.tables import ALL, SCALE
+from analysis.methods.alignment.tables import ALL, SCALE, VECTORS
 from analysis.tables.spec import Measured, MethodSpec, Pivot, TableSpec
 
 NAMES = {
@@ -15,7 +15,6 @@ NAMES = {
     **{"fid_jackknife": "FID, jackknife", "kid_jackknife": "KID, jackknife"},
 }
 PRINTED = ("bleu_4", "meteor", "cider", "spice")  # columns of Table 19
-FID_FEATURES = ("inception", "clip", "clip_vit_l_14", "resnet50", "dino", "resnet50_logits")
 
 
 def words(shown: Measured) -> dict[str, Any]:
@@ -36,7 +35,7 @@ def _table19(shown: Measured) -> pd.DataFrame:
         value=SCALE * retrieval["r_precision"], head="R-precision (" + retrieval["features"] + ")"
     )
     quality = shown.rows("alignment_quality", "measure == 'fid'")
-    feature = next((name for name in FID_FEATURES if name in set(quality["features"])), "")
+    feature = next((name for name in VECTORS if name in set(quality["features"])), "")
     quality = quality[quality["features"] == feature].assign(head=f"FID ({feature})")
     rows = pd.concat([captions.assign(head=captions["metric"].map(NAMES)), retrieval, quality])
     return rows.assign(name=rows["indicator"].map(lambda name: "" if name == ALL else f", {name}"))

@@ -20,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from analysis.metrics.cooccurrence import ALL, INCLUDED, LEFT_OUT, in_group
+from analysis.metrics.cooccurrence import INCLUDED, LEFT_OUT
 from analysis.metrics.dependency import GROUPS
 from analysis.metrics.registry import NO_STEP
 from analysis.stats.object_counts import ObjectTable
@@ -58,7 +58,7 @@ def similarity_pairs(
     >>> f"{similarity_pairs(images, objects, ['f', 'm'])['value'][0]:.3f}"
     '0.707'
     """
-    rows = objects[in_group(objects, ALL)]
+    rows = objects[objects["object"] >= 0]
     image = pd.Index(images["sample_id"]).get_indexer(rows["sample_id"])
     what, kinds = pd.factorize(rows["lemma"])
     counts = sparse.csr_array((np.ones(len(rows)), (image, what)), shape=(len(images), max(len(kinds), 1)))

@@ -56,14 +56,14 @@ class Scene:
             self.maps.append({**row, **size, "heat": mask.astype(np.float32).ravel()})
         return self
 
-    def groups(self, **options):
+    def groups(self, nouns=None, **options):
         samples = pd.DataFrame(self.samples)
         columns = ["sample_id", "object", "label", "mask", "height", "width"]
         names = ["sample_id", "word", "word_index", "heat", "height", "width", "definition"]
         return dependency_groups(
             samples[["sample_id", "triplet", "seed", "indicator"]],
             pd.DataFrame(self.detections, columns=columns),
-            noun_table(samples, human=human_words([])),
+            noun_table(samples, human=nouns or human_words([])),
             [pd.DataFrame(self.maps, columns=names)],
             **{"human": HUMAN, **options},
         )
@@ -130,18 +130,8 @@ def test_the_long_list_of_human_words_is_a_choice_that_the_table_names():
 
 def test_the_words_of_the_run_are_human():
     scene = Scene().image("a nurse", found=[("nurse", block(20))], masks={1: block(6)})
-    human = human_words(["male nurse"])
-    samples = pd.DataFrame(scene.samples)
-    columns = ["sample_id", "word", "word_index", "heat", "height", "width", "definition"]
-    table = dependency_groups(
-        samples[["sample_id", "triplet", "seed", "indicator"]],
-        pd.DataFrame(scene.detections),
-        noun_table(samples, human=human),
-        [pd.DataFrame(scene.maps, columns=columns)],
-        human=human,
-    )
-    assert only(table)["group"] == "explicitly_guided"
-    assert only(scene.groups())["group"] == "explicitly_independent"
+    for human, group in ((human_words(["male nurse"]), "guided"), (HUMAN, "independent")):
+        assert only(scene.groups(human=human, nouns=human))["group"] == f"explicitly_{group}"
 
 
 def test_a_human_is_guided_by_a_human_word_that_is_not_its_best():

@@ -1,9 +1,8 @@
-"""FID and KID against SciPy, scikit-learn and torch-fidelity, and what the sample size does to them."""
+"""FID and KID against SciPy and torch-fidelity, and what the sample size does to them."""
 
 import numpy as np
 import pytest
 from scipy import linalg, stats
-from sklearn.metrics.pairwise import polynomial_kernel
 
 from analysis.methods.alignment import quality
 from analysis.methods.alignment.quality import (
@@ -33,16 +32,6 @@ def test_frechet_distance_is_that_of_scipys_matrix_root(n, m, d):
     assert frechet_distance(first, second) == pytest.approx(expected - 2 * np.trace(root).real, rel=1e-5)
     assert frechet_distance(first, first) == pytest.approx(0, abs=1e-9)
     assert frechet_distance(second, first) == pytest.approx(frechet_distance(first, second), rel=1e-12)
-
-
-def test_kernel_distance_is_that_of_scikit_learns_kernel():
-    first, second = normal(20, 5, 0, 0.3), normal(13, 5, 1)
-    k = [
-        polynomial_kernel(*two, degree=3, coef0=1)
-        for two in ((first, first), (second, second), (first, second))
-    ]
-    pairs = [one[~np.eye(len(one), dtype=bool)].mean() for one in k[:2]]
-    assert kernel_distance(first, second) == pytest.approx(sum(pairs) - 2 * k[2].mean(), rel=1e-12)
 
 
 @pytest.mark.parametrize(("n", "d"), [(60, 8), (15, 24)])
