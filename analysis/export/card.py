@@ -107,13 +107,13 @@ def card_text(
 def read(run: Run) -> dict[str, Any]:
     """Read what the template shows of a measured run; a run of a method of its own has no gaps here."""
     config, samples, people = run.config, run.samples(_SAMPLES), indicators(run.config)
-    measured = {*run.tables()} >= {"gap", "agreement"}
+    measured = "gap" in run.tables()
     objects = report_objects.read_objects(run) if measured or not config.compares else None
     first = samples[samples["indicator"] == config.reference].drop_duplicates("triplet")
     table = partial(read_table, run)
     n = samples[["triplet", "seed", "indicator"]].nunique().to_dict()
     units = counted(n["triplet" if config.unit == "prompt" else "seed"], config.unit)
-    gaps = summaries(joined_gaps(table), table("agreement"), config) if measured else []
+    gaps = summaries(joined_gaps(table), config) if measured else []
     return {
         "name": config.name,
         "model": config.model_name + (f", edited: {config.edit.summary}" if config.edit is not None else ""),
@@ -130,7 +130,7 @@ def read(run: Run) -> dict[str, Any]:
         "scheduler": (run.meta.get("scheduler") or {}).get("class") or config.sampler.scheduler or "",
         "shared": origin_sentence(samples, config),
         "summaries": gaps,
-        "o": report_objects.section(objects, config, people) if objects else None,
+        "o": report_objects.section(objects, config) if objects else None,
         "methods": {
             shown.method.title: [line for spec in shown.method.tables for line in sentences(shown, spec)]
             for shown in sections(run)

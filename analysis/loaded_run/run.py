@@ -18,7 +18,7 @@ from probes.runs.schemas import FIXED
 
 if TYPE_CHECKING:
     from analysis.export.exporting import Export
-    from analysis.report.figures import Drawn
+    from analysis.report.figures.style import Drawn
 
 SHOWN_TRIPLETS = 3
 

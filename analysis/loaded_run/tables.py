@@ -240,8 +240,8 @@ class RunTables:
     @cached_property
     def _findings(self) -> dict[str, list[Finding]]:
         """By contrast, as the report has them."""
-        tables = self._table("agreement"), self.run.config, self._table("disparity")
-        return {"-".join(one.contrast): one.findings for one in summaries(self._gaps, *tables)}
+        found = summaries(self._gaps, self.run.config, self._table("disparity"))
+        return {"-".join(one.contrast): one.findings for one in found}
 
     def _metrics(self) -> list[Metric]:
         """The headline metrics that this run holds."""

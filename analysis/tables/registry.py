@@ -69,7 +69,7 @@ _SIMILARITIES = (
         "samples",
         "a space, site, step, metric and pair: the mean similarity over prompts with its interval",
         DISPARITY_COLUMNS,
-        pivots=(paper.DISPARITY,),
+        pivots=(paper.DISPARITY, paper.PAIRS),
     ),
     TableSpec(
         "gap",
@@ -233,6 +233,7 @@ _CHECKED = (
         "truth",
         "a quantity, object and indicator: recall and precision of the detector",
         ERROR_COLUMNS,
+        pivots=(paper.DETECTOR,),
     ),
     TableSpec(
         "detector_counts",
@@ -252,6 +253,7 @@ _CHECKED = (
         "labels",
         "an annotator, quantity, object and indicator: the detector against people",
         CHECK_COLUMNS,
+        pivots=(paper.PEOPLE,),
         stage="",
     ),
     TableSpec(
@@ -281,7 +283,7 @@ _CHECKED = (
         not_measured.COLUMNS,
     ),
 )
-PAPER = MethodSpec((*_SIMILARITIES, *OBJECTS), words=paper.words)  # what is printed of any run
+PAPER = MethodSpec((*_SIMILARITIES, *OBJECTS, *_CHECKED), words=paper.words)  # what is printed of any run
 _OWN = {row.name: row for row in (*_SIMILARITIES, *OBJECTS, *_CHECKED, HUMAN, OBJECT_LABELS)}
 
 

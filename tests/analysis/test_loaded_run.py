@@ -55,8 +55,7 @@ def test_a_finding_says_what_the_report_says(loaded):
     from analysis.report.findings import summaries
     from analysis.tables.similarities.word_gap import joined_gaps
 
-    tables = [joined_gaps(loaded.table), loaded.table("agreement")]
-    (summary,) = summaries(*tables, loaded.run.config)
+    (summary,) = summaries(joined_gaps(loaded.table), loaded.run.config)
     claims = {one.metric.key: one.claim for one in summary.findings}
     for key in ("t", "z0", "ssim", "diff_pix"):
         found = loaded.finding(key)
@@ -71,9 +70,9 @@ def test_figures_are_those_of_the_report_before_there_is_one(loaded):
     assert "findings" not in loaded.run.tables()
     drawn = page.draw(page.read(loaded.run))
     assert loaded.plots()["plot"].to_list() == list(drawn)
-    assert loaded.plot("gap-text-layers")._repr_png_() == drawn["gap-text-layers"]._repr_png_()
-    with pytest.raises(UserError, match="expected a plot, got 'gap-step': did you mean gap-steps"):
-        loaded.plot("gap-step")
+    assert loaded.plot("gap-layers")._repr_png_() == drawn["gap-layers"]._repr_png_()
+    with pytest.raises(UserError, match="expected a plot, got 'gap-layer': did you mean gap-layers"):
+        loaded.plot("gap-layer")
     with pytest.raises(UserError, match="no object was looked for"):
         loaded.object_finding()
 

@@ -28,7 +28,7 @@ from analysis.methods.tracing.outcomes import (
     chosen_outcomes,
     outcomes,
 )
-from analysis.report.figures import files
+from analysis.report.figures.style import files
 from analysis.report.format import with_interval
 from probes import command_line
 from probes.config.schema import load_config

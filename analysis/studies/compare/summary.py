@@ -12,8 +12,8 @@ import pandas as pd
 
 from analysis.metrics.registry import NO_STEP, Metric, headline_metrics
 from analysis.report.environment import environment
-from analysis.report.figures import Drawn, files, inline_svg
-from analysis.report.figures.forest import draw_forest
+from analysis.report.figures.rows import draw_forest
+from analysis.report.figures.style import Drawn, files, inline_svg
 from analysis.report.format import counted, listed, number, p_value, with_interval
 from analysis.studies.compare.depth import depth_table, draw_depth, opening_lines
 from analysis.studies.compare.differences import FEWEST, TOO_FEW, compare, prompt_values

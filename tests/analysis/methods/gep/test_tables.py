@@ -12,7 +12,7 @@ from analysis.methods.gep import clip, leaderboard, readings, sheet
 from analysis.methods.gep.method import METHOD
 from analysis.methods.gep.stage import AuditReadings, read_audits, read_sources
 from analysis.observe.features import attribute_audit as audit
-from analysis.report.section import documents, figures, lead, measured, page_section, sentences
+from analysis.report.section import documents, figures, measured, page_section, sentences
 from analysis.tables.registry import write_method
 from lab.papers.tables import read_table
 from probes.errors import UserError
@@ -230,7 +230,7 @@ def test_the_section_of_the_report_says_more_than_chance_where_it_is(made):
     }
     assert "with intervals over contexts." in drawn["gep-vector"].caption
     section = page_section(shown, drawn)
-    assert section["lead"].answer == lead(shown).answer
+    assert section["lead"].answer == shown.lead.answer
     assert "Read by: the toyworld checker, " in section["shown"]["intro"][0]
     tables = {table["title"]: table for block in section["shown"]["blocks"] for table in block["tables"]}
     heads, rows = (tables["Scores in numbers"][name] for name in ("heads", "rows"))
@@ -252,7 +252,7 @@ def test_the_latex_of_a_run_has_its_images(made):
 def test_the_first_screen_shows_triplets_of_three_attributes_with_their_differences(made):
     run, _ = made
     shown = measured(METHOD, {run.config.model_name: run})
-    first = lead(shown)
+    first = shown.lead
     assert len(first.answer.split()) <= 30 and "feminine less masculine" in first.heading
     own = shown.rows("gep_vector", "source == 'checker' and first == 'feminine' and kind == 'contrast'")
     own = own[own["setting"] == "neutral"].set_index("attribute")["difference"]

@@ -4,7 +4,7 @@ import re
 
 from analysis.methods.tracing.cuts import UNTESTED
 from analysis.methods.tracing.method import METHOD
-from analysis.report.section import documents, figures, lead, lines, measured, sentences
+from analysis.report.section import documents, figures, lines, measured, sentences
 from probes.config.measurement import Trace
 from probes.runs.run import Run
 from tests.analysis.methods.tracing.conftest import measured_trace
@@ -34,7 +34,7 @@ def test_the_section_says_what_was_traced_and_what_came_out(run):
     assert total.startswith("Between images generated from masculine and feminine prompts")
     assert largest.startswith("The largest share is that of mid · attn 0 · cross: 1.00 [")
     assert f"{beyond} of 3 places " in largest and cuts.startswith("7 of 7 cuts come out")
-    first = lead(shown)
+    first = shown.lead
     assert len(first.answer.split()) <= 30 and "mid · attn 0 · cross: 1.00 [" in first.answer
     assert f"{beyond} of 3 places " in first.answer
     outcomes = run.table("trace_outcomes").query("outcome == 'verdict'")

@@ -88,7 +88,7 @@ def test_the_report_says_first_what_was_looked_for_and_why_numbers_are_missing(p
     assert whole.startswith("976 everyday nouns, and the nouns of each triplet’s prompts, by made up")
     assert alone.count(PROMPTS_ALONE) >= 8 and PROMPTS_ALONE not in whole
     similarity = alone.partition("nearer to one side?")[2].partition("Asked for, guided")[0]
-    assert "neutral, feminine — — " in similarity.replace("—", "— ").replace("  ", " ")
+    assert "(neutral, feminine) — — " in similarity.replace("—", "— ").replace("  ", " ")
     assert "No bias score is drawn: only the nouns" in alone
     assert "the objects as a whole differ is open: only the nouns" in alone
     assert "hold an object that the prompt neither names nor guides" not in alone

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 from analysis.report.objects import read_objects, section
-from analysis.study import indicators
 from analysis.tables.objects.claims import HOLDS
 from analysis.tables.registry import read
 from analysis.tables.stage import measure
@@ -76,7 +75,7 @@ def test_objects_are_held_against_their_planted_frequencies(path):
         p_objects=claims["p_objects"].where(~chosen, 0.01),
         difference=turned * claims["difference"],
     )
-    shown = section(objects, run.config, indicators(run.config))
+    shown = section(objects, run.config)
     for model, wrong in (("toyworld", {"tie", "cup"}), ("toyworld-null", {"dress", "tie", "cup"})):
         found = [
             claim
@@ -92,9 +91,8 @@ def test_every_filled_dot_and_every_card_is_counted(path):
     report, gap = said(path, "toyworld"), read(Run.open(path), "word_gap")
     filled = gap[gap["p_control_sites"] < 0.05]
     atlas = filled[(filled["step"] >= 0) & (filled["metric"] == "cosine")]
-    steps = atlas[atlas["site"].str.startswith(("latent", "noise_pred", "x0_pred"))]
     text, decoder = (filled["metric"].str.startswith("cosine_"), filled["space"] == "image")
-    lines = len(steps) + int(text.sum()) + int((decoder & (filled["metric"] == "cosine")).sum())
+    lines = int(text.sum()) + int((decoder & (filled["metric"] == "cosine")).sum())
     kinds = Counter(claim.kind for claim in report.claims)
     assert (kinds[reported.ATLAS], kinds[reported.LINES]) == (len(atlas), lines)
     cards = [card for card in report.cards if card.direction]
