@@ -22,9 +22,11 @@ from analysis.report.wording_prompts import spoken_words
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.objects.claims import DETECTOR, HEDGED, HINT, HOLDS
-from analysis.tables.objects.looked_for import PROMPTS_ALONE, prompts_alone
+from analysis.tables.objects.detector_error import CHECKER
+from analysis.tables.objects.left_open import PROMPTS_ALONE, prompts_alone
 from analysis.tables.objects.wu import OBJECT_SITES
 from analysis.tables.registry import OBJECTS, TABLES, read
+from analysis.tables.similarities.similarities import pair_name
 from analysis.tables.similarities.word_gap import joined_gaps
 from probes.config.schema import Config
 
@@ -97,8 +99,11 @@ def read_objects(run: Run) -> Objects | None:
             tables[name] = _in_unit(read(run, name), run.config.unit)
         else:
             tables[name] = pd.DataFrame(columns=list(TABLES[name].columns))
-    gaps = joined_gaps(partial(read, run)) if run.config.compares else pd.DataFrame(columns=["metric"])
-    tables["gaps"] = gaps[gaps["metric"] == _OBJECTS.metric]
+    gaps = means = pd.DataFrame(columns=["metric"])
+    if run.config.compares:
+        gaps, means = joined_gaps(partial(read, run)), read(run, "disparity")
+    tables |= {"gaps": gaps[gaps["metric"] == _OBJECTS.metric]}
+    tables |= {"disparity": means[means["metric"] == _OBJECTS.metric]}
     return Objects(tables, run.meta.get("observer") or {}, PROMPTS_ALONE if prompts_alone(run) else "")
 
 
@@ -154,16 +159,16 @@ def section(objects: Objects, config: Config, people: Sequence[Member]) -> dict:
     columns = [person.name for person in people if not person.control]
     columns += [f"{towards}-{away}" for towards, away in contrasts(config)]
     table = objects.tables["objects"]
+    checked = detector_rows(objects, columns)
     choices = config.measure.model_dump() | (table.iloc[0].to_dict() if len(table) else {})
-    detector = detector_rows(objects, columns)
     return {
         "engine": objects.engine,
         "models": _models(objects.observer),
         "looked_for": wording_objects.looked_for(objects.observer),
         "open": objects.open,
         "counts": objects.observer.get("counts") or {},
-        "detector": detector,
-        "checked": [row for row in detector if row["quantity"] != "accuracy"],
+        "checked": checked,
+        "detector_known": objects.engine == CHECKER or len(checked) > 0,
         "labelled": len(check) > 0,
         "columns": columns,
         "detector_line": wording_objects.detector_line(error, check, objects.engine),
@@ -190,7 +195,7 @@ def detector_rows(objects: Objects, columns: Sequence[str]) -> list[dict]:
     check = check.assign(truth="labels: " + check["annotator"].astype(str))
     rows = []
     for table, quantities in (
-        (error, ("accuracy", "recall", "precision")),
+        (error, ("recall", "precision")),
         (check, ("recall", "precision", "kappa")),
     ):
         for truth, own in table.groupby("truth", sort=False):
@@ -244,7 +249,7 @@ def of_contrast(objects: Objects, contrast: tuple[str, str], config: Config) -> 
         "whole_sentence": wording_objects.table_sentence(
             whole,
             pair,
-            checked=any(len(objects.tables[name]) for name in MAYBE),
+            checked=objects.engine == CHECKER or any(len(objects.tables[name]) for name in MAYBE),
             held=bool((claims["claim"] == HOLDS).any()),
             alpha=alpha,
         ),
@@ -258,14 +263,19 @@ def of_contrast(objects: Objects, contrast: tuple[str, str], config: Config) -> 
 
 
 def _similarity(objects: Objects, people: Sequence[Member], reference: str) -> list[dict]:
-    """Table 6: the reference with every other indicator; a cell with persons, as the paper has it, and one without."""
-    rows = objects.tables["table06_similarity"].to_dict("records")
-    cells = {(row["individuals"], frozenset((row["first"], row["second"]))): row for row in rows}
-    pairs = {person.name: frozenset((reference, person.name)) for person in people}
+    """Table 6: the reference with every main indicator; a cell with persons, as the paper has it, and one without."""
+    cells = {(row["site"], row["pair"]): row for row in objects.tables["disparity"].to_dict("records")}
+    names = [person.name for person in people]
+    main = [person.name for person in people if not person.control]
     return [
-        {"pair": f"{reference}, {name}", "cells": [cells.get((which, pair)) for which in SIMILARITY]}
-        for name, pair in pairs.items()
-        if name != reference and (INCLUDED, pair) in cells
+        {
+            "pair": f"{reference}, {name}",
+            "cells": [
+                cells.get((one.site, pair_name(reference, name, names))) for one in SIMILARITY.values()
+            ],
+        }
+        for name in (main if len(main) > 1 else names)
+        if name != reference
     ]
 
 

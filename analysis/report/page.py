@@ -325,7 +325,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
                 counts=[one.verdict.counts for summary in content.summaries for one in summary.findings[:1]],
                 absent=[*table["not_run"], *_not_looked_for(content.meta)],
                 closed=closed,
-                detector=None if section is None else bool(section["detector"]),
+                detector=None if section is None else section["detector_known"],
             ),
             figures=figures,
             atlases=[drawn for name, drawn in figures.items() if name.startswith("atlas-")],

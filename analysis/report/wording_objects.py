@@ -15,7 +15,8 @@ import pandas as pd
 
 from analysis.report.sentences import phrase, sentence
 from analysis.tables.objects.claims import ALIKE, DETECTOR, HEDGED, HINT, HOLDS, NOT_CHECKED, WORDS
-from analysis.tables.objects.shared_noise import SHARED_NOISE
+from analysis.tables.objects.detector_error import CHECKER
+from analysis.tables.objects.left_open import SHARED_NOISE
 
 NAMED = 6  # objects named in a sentence
 
@@ -133,4 +134,4 @@ def chi_square_sentence(row: Mapping[str, Any] | None, alpha: float = 0.05) -> s
 def detector_line(error: pd.DataFrame, check: pd.DataFrame, engine: str) -> str:
     """Say in a line what is known of the detector, from ``tables/detector_error`` and ``human_check``."""
     whom = "the toyworld checker" if len(error) else "people" if len(check) else ""
-    return sentence("objects", "detector", (error["quantity"] == "accuracy").any(), whom, engine)
+    return sentence("objects", "detector", engine == CHECKER, whom, engine)
