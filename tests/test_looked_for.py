@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.tables.objects.looked_for import PROMPTS_ALONE
+from analysis.tables.objects.left_open import PROMPTS_ALONE
 from probes.runs.run import Run
 from tests.analysis.observe.tiny_models import save_detector, save_segmenter
 from tests.tiny import tiny_pipeline
@@ -56,10 +56,7 @@ def test_with_the_prompts_nouns_alone_the_report_gives_reasons_and_no_number(tmp
     assert main([str(file), "--out", str(tmp_path / "run"), "--quiet"]) == 0
     run = Run.open(tmp_path / "run")
     assert len(run.read("objects")) and run.meta["observer"]["tags"] == ["prompt"]
-    similarity = run.table("table06_similarity")
-    assert (
-        len(similarity) and similarity["value"].isna().all() and set(similarity["reason"]) == {PROMPTS_ALONE}
-    )
+    assert "cooccurrence" not in set(run.table("disparity")["metric"])
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     section = page.partition('<section id="objects">')[2].partition("</section>")[0]
     assert (

@@ -19,7 +19,8 @@ from analysis.report.wording_objects import claimed, looked_for, objects_opening
 from analysis.report.wording_prompts import spoken_words
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.claims import DETECTOR, HEDGED, HINT, HOLDS
-from analysis.tables.objects.looked_for import PROMPTS_ALONE, prompts_alone
+from analysis.tables.objects.detector_error import CHECKER
+from analysis.tables.objects.left_open import PROMPTS_ALONE, prompts_alone
 from analysis.tables.objects.wu import OBJECT_SITES
 from analysis.tables.registry import TABLES, read
 from analysis.tables.similarities.word_gap import joined_gaps
@@ -44,7 +45,7 @@ READ = (
     ),
     *("figure06_group_objects", "table11_presence", "detector_error", "human_check"),
 )
-QUANTITIES = ("accuracy", "recall", "precision", "kappa")  # of a detector
+QUANTITIES = ("recall", "precision", "kappa")  # of a detector
 SHOWN = 15  # differing objects in the table of a contrast
 METRIC = replace(definition("cooccurrence"), site=OBJECT_SITES[INCLUDED])  # of all objects, as in the paper
 FILLED_CLAIM = (
@@ -151,9 +152,8 @@ def section(objects: Objects, config: Config) -> dict:
         "open": objects.open,
         "counts": objects.observer.get("counts") or {},
         "detector": known[known["quantity"].isin(QUANTITIES)].to_dict("records"),
-        "detector_line": sentence(
-            "objects", "detector", known["quantity"].eq("accuracy").any(), whom, objects.engine
-        ),
+        "detector_known": objects.engine == CHECKER or len(known) > 0,
+        "detector_line": sentence("objects", "detector", objects.engine == CHECKER, whom, objects.engine),
         "contrasts": [of_contrast(objects, pair, config) for pair in contrasts(config)],
         "independent": objects.row("table11_presence", **presence),
         **{name: choices[name] for name in ("sigma", "sigma_human", "mask_words", "human_words")},
@@ -177,7 +177,9 @@ def of_contrast(objects: Objects, contrast: tuple[str, str], config: Config) -> 
     chosen = {"first": away, "second": towards}
     claims = objects.rows("object_claims", **chosen)
     found = claimed(claims, HOLDS, HEDGED, HINT, DETECTOR)
-    checked = any(len(objects.tables[name]) for name in ("detector_error", "human_check"))
+    checked = objects.engine == CHECKER or any(
+        len(objects.tables[name]) for name in ("detector_error", "human_check")
+    )
     held = bool((claims["claim"] == HOLDS).any())
     either = (f"{away}-{towards}", f"{towards}-{away}")
     whole, paper = (

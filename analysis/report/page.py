@@ -256,7 +256,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
                 n_seeds=n_seeds,
                 counts=[one.verdict.counts for summary in content.summaries for one in summary.findings[:1]],
                 absent=absent,
-                detector=None if shown is None else bool(shown["detector"]),
+                detector=None if shown is None else shown["detector_known"],
             ),
             figures=figures,
             o=shown,

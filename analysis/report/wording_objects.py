@@ -15,7 +15,7 @@ import pandas as pd
 
 from analysis.report.environment import phrase, sentence
 from analysis.tables.objects.claims import ALIKE, DETECTOR, HEDGED, HINT, HOLDS, NOT_CHECKED, WORDS
-from analysis.tables.objects.shared_noise import SHARED_NOISE
+from analysis.tables.objects.left_open import SHARED_NOISE
 
 NAMED = 6  # objects named in a sentence
 

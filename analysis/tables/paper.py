@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import pandas as pd
 
-from analysis.metrics.cooccurrence import ALL, INCLUDED, LEFT_OUT
+from analysis.metrics.cooccurrence import ALL, LEFT_OUT
 from analysis.metrics.dependency import GROUPS
 from analysis.metrics.registry import headline_metrics
 from analysis.study import comparison
-from analysis.tables.objects.looked_for import PROMPTS_ALONE, prompts_alone
+from analysis.tables.objects.left_open import PROMPTS_ALONE, prompts_alone
+from analysis.tables.objects.wu import OBJECT_SITES
 from analysis.tables.similarities.similarities import pair_name
 from analysis.tables.spec import Measured, Pivot
 
 GROUP_HEAD = "{{ group | replace('_', ' ') | capitalize }}"
 FIGURES = {ALL: 4, "implicitly_guided": 7, "implicitly_independent": 8}  # of bias scores, by group
+TOPS = {
+    "top": "",
+    "top_left_out": "_no_persons",
+}  # the column that chooses the objects of a figure, and its name
 _NOT_KNOWN = "{% if open %} {{ dash }}, or nothing: not known, since {{ open }}.{% endif %}"
 _LEFT_OUT = "Individuals left out." + _NOT_KNOWN
 
@@ -65,65 +69,42 @@ def _disparity(shown: Measured) -> pd.DataFrame:
 
 
 def _similarity(shown: Measured) -> pd.DataFrame:
-    """Table 6: co-occurrence similarity of the reference with every other indicator, persons in, then left out."""
-    chosen, table = shown.words["compared"], shown.rows("table06_similarity")
-    pairs = [frozenset((chosen.reference, other)) for other in chosen.main if other != chosen.reference]
-    table = table.assign(pair=[frozenset(pair) for pair in zip(table["first"], table["second"])])
-    table = table[table["pair"].isin(pairs)]
-    other = [next(iter(pair - {chosen.reference})) for pair in table["pair"]]
-    place = table["pair"].map(pairs.index) + len(pairs) * (table["individuals"] == LEFT_OUT)
-    return table.assign(other=other).iloc[place.argsort(kind="stable")]
+    """Table 6: co-occurrence similarity of the reference with every other main indicator, persons in, then left out."""
+    chosen, table = shown.words["compared"], shown.rows("disparity", "metric == 'cooccurrence'")
+    measured = table.set_index(["site", "pair"])[["mean", "ci_low", "ci_high"]].to_dict("index")
+    main = chosen.main if len(chosen.main) > 1 else chosen.names
+    others = (
+        [other for other in main if other != chosen.reference] if "table07_chi_square" in shown.tables else []
+    )
+    rows = [
+        {"other": other, "individuals": which, "mean": math.nan, "ci_low": math.nan, "ci_high": math.nan}
+        | measured.get((site, pair_name(chosen.reference, other, chosen.names)), {})
+        for which, site in OBJECT_SITES.items()
+        for other in others
+    ]
+    return pd.DataFrame(rows)
 
 
 def _chi_square(shown: Measured) -> pd.DataFrame:
     """Tables 7 to 9: p-values of the chi-square tests by group."""
-    sets = {"-".join(names): names for names in shown.words["compared"].sets}
+    names = {
+        "-".join(own): f"({', '.join(own)})" if len(own) < 3 else "Triplet" if len(own) == 3 else "All"
+        for own in shown.words["compared"].sets
+    }
     table = shown.rows("table07_chi_square", f"individuals == '{LEFT_OUT}'")
-    table = table[table["comparison"].isin(list(sets))]
-    names = table["comparison"].map(sets)
-    triplet = [
-        f"({', '.join(own)})" if len(own) < 3 else "Triplet" if len(own) == 3 else "All" for own in names
-    ]
-    order = table["comparison"].map(list(sets).index)
-    head = table["group"].map(
-        lambda group: "All objects" if group == ALL else group.replace("_", " ").capitalize()
-    )
-    table = table.assign(name=triplet, head=head)
-    return table.iloc[(order * 10 + table["group"].map([ALL, *GROUPS].index)).argsort(kind="stable")]
-
-
-def _presence(shown: Measured) -> pd.DataFrame:
-    """Table 11: percent of the images that hold a group; of each indicator without individuals."""
-    table = shown.rows("table11_presence")
-    whole = (table["individuals"] == INCLUDED) & (table["indicator"] == ALL)
-    table = table[whole | ((table["individuals"] == LEFT_OUT) & (table["indicator"] != ALL))]
-    return table[table["group"].isin(GROUPS)]
+    return table.assign(name=table["comparison"].map(names)).dropna(subset="name")
 
 
 def _scores(shown: Measured) -> pd.DataFrame:
     """Figures 4, 7 and 8 as tables: the objects that lean most to a side of a contrast, with individuals or without."""
     table = shown.rows("figure04_bias_scores")
-    frames = [_scores_of(table, *which) for which in _scores_shown(shown.words["compared"])]
-    return pd.concat(frames, ignore_index=True) if frames else table.iloc[:0]
-
-
-def _scores_shown(chosen: Any) -> Iterator[tuple[str, int, tuple[str, str], str]]:
-    for group, number in FIGURES.items():
-        for pair in chosen.contrasts:
-            for which in (INCLUDED, LEFT_OUT) if set(pair) <= set(chosen.main) else ():
-                yield group, number, pair, which
-
-
-def _scores_of(
-    table: pd.DataFrame, group: str, number: int, pair: tuple[str, str], which: str
-) -> pd.DataFrame:
-    first, second = pair
-    own = table[(table["group"] == group) & (table["first"] == second) & (table["second"] == first)]
-    own = own[own["top" if which == INCLUDED else "top_left_out"] != ""]
-    own = own.sort_values(["bias_score", "object"], ascending=[False, True])
-    objects = "all objects" if group == ALL else f"{group.replace('_', ' ')} objects"
-    named = {"figure": f"{number:02d}", "contrast": "_".join(pair), "towards": first, "away": second}
-    return own.assign(**named, objects=objects, which="" if which == INCLUDED else "_no_persons")
+    frames = [table.iloc[:0]]
+    for (group, figure), (towards, away) in product(FIGURES.items(), shown.words["compared"].contrasts):
+        own = table[(table["group"] == group) & (table["first"] == away) & (table["second"] == towards)]
+        own = own.sort_values(["bias_score", "object"], ascending=[False, True])
+        own = own.assign(figure=f"{figure:02d}", towards=towards, away=away)
+        frames += [own[own[top] != ""].assign(which=which) for top, which in TOPS.items()]
+    return pd.concat(frames, ignore_index=True)
 
 
 _BY_INDICATOR = "{{ data }}{% if indicator != 'all' %}: {{ indicator }}{% endif %}"
@@ -160,7 +141,7 @@ PAIRS = Pivot(
 SIMILARITY = Pivot(
     "({{ reference }}, {{ other }})",
     {
-        "{{ data }}{% if individuals == 'left out' %}, individuals left out{% endif %}": "{{ number(value, 3) }}"
+        "{{ data }}{% if individuals == 'left out' %}, individuals left out{% endif %}": "{{ number(mean, 3) }}"
         + _WITH_INTERVAL.replace("digits", "3")
     },
     "Co-occurrence similarity on {{ model }}{% if html %} (the paper’s Table 6): cosine of the object counts of two"
@@ -174,7 +155,10 @@ SIMILARITY = Pivot(
 _WARNED = "{% if html and warnings and defined(p_value) %}<abbr title='{{ warnings }}'>†</abbr>{% endif %}"
 CHI_SQUARE = Pivot(
     "{{ name }}",
-    {"{{ head }}": "{{ p(p_value) }}" + _WARNED},
+    {
+        "{{ 'All objects' if group == 'all' else group | replace('_', ' ') | capitalize }}": "{{ p(p_value) }}"
+        + _WARNED
+    },
     "Chi-square test on dependency groups in {{ data }} on {{ model }}{% if html %}: p of pooled detections, † where"
     " the test does not hold{% endif %}.",
     latex="table07_chi_square",
@@ -192,9 +176,9 @@ SCORES = Pivot(
         "C({{ away }})": "{{ count_first }}",
         "C({{ towards }})": "{{ count_second }}",
     },
-    "Bias scores of {{ rows[0].objects }} in {{ data }} on {{ model }}: 1 is an object of {{ rows[0].towards }} prompts"
-    " only, 0 of {{ rows[0].away }} ones.",
-    latex="figure{{ figure }}_bias_scores_{{ contrast }}{{ which }}",
+    "Bias scores of {{ rows[0].group | replace('_', ' ') }} objects in {{ data }} on {{ model }}: 1 is an object of"
+    " {{ rows[0].towards }} prompts only, 0 of {{ rows[0].away }} ones.",
+    latex="figure{{ figure }}_bias_scores_{{ towards }}_{{ away }}{{ which }}",
     frame=_scores,
     note="{% if rows[0].which %}Individuals left out.{% endif %}" + _NOT_KNOWN,
 )
@@ -212,7 +196,7 @@ PRESENCE = Pivot(
     "The proportion of images containing the dependency groups to all the images on {{ model }}, in percent.",
     latex="table11_presence",
     title="Presence of the dependency groups (Table 11)",
-    frame=_presence,
+    where="(individuals == 'included') == (indicator == 'all') and group in @groups",
     note="Of single indicators, individuals are left out." + _NOT_KNOWN,
 )
 AMOUNTS = Pivot(

@@ -15,7 +15,7 @@ import pandas as pd
 
 from analysis.metrics import dependency
 from analysis.tables import not_measured, paper, prompts
-from analysis.tables.objects.claims import CLAIM_COLUMNS, CORRECTED_COLUMNS, COUNTS
+from analysis.tables.objects.claims import CLAIM_COLUMNS, COUNTS
 from analysis.tables.objects.detector_error import (
     CHECK_COLUMNS,
     ERROR_COLUMNS,
@@ -69,7 +69,7 @@ _SIMILARITIES = (
         "samples",
         "a space, site, step, metric and pair: the mean similarity over prompts with its interval",
         DISPARITY_COLUMNS,
-        pivots=(paper.DISPARITY, paper.PAIRS),
+        pivots=(paper.DISPARITY, paper.PAIRS, paper.SIMILARITY),
     ),
     TableSpec(
         "gap",
@@ -169,16 +169,6 @@ OBJECTS = (
         ("group", *TABLE_COLUMNS),
     ),
     TableSpec(
-        "table06_similarity",
-        "objects",
-        "a pair, persons in or left out: the similarity of their objects",
-        (
-            *("individuals", "first", "second", "value", "ci_low", "ci_high", "n_prompts", "n", "undefined"),
-            *("reason", "version"),
-        ),
-        pivots=(paper.SIMILARITY,),
-    ),
-    TableSpec(
         "table07_chi_square",
         "objects",
         "a dependency group and comparison: the paper's chi-square on pooled detections (Tables 7 to 9)",
@@ -226,7 +216,6 @@ OBJECTS = (
         pivots=(paper.INTERSECTION,),
     ),
 )
-_COUNTED = ("prompt", "indicator", "object", *COUNTS, "truth")
 _CHECKED = (
     TableSpec(
         "detector_error",
@@ -234,19 +223,6 @@ _CHECKED = (
         "a quantity, object and indicator: recall and precision of the detector",
         ERROR_COLUMNS,
         pivots=(paper.DETECTOR,),
-    ),
-    TableSpec(
-        "detector_counts",
-        "truth",
-        "a prompt, indicator and object: right and wrong detections by the checker",
-        _COUNTED,
-        csv=False,
-    ),
-    TableSpec(
-        "object_corrected",
-        "truth",
-        "a pair and object: the difference behind the detector's errors, over words and prompts that have labels",
-        CORRECTED_COLUMNS,
     ),
     TableSpec(
         "human_check",
@@ -267,7 +243,7 @@ _CHECKED = (
         "human_counts",
         "labels",
         "a prompt, indicator and object: right and wrong detections by people, weighted",
-        _COUNTED,
+        ("prompt", "indicator", "object", *COUNTS, "truth"),
         stage="",
     ),
     TableSpec(

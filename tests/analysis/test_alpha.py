@@ -16,7 +16,7 @@ from analysis.report.figures.atlas import beyond_words
 from analysis.report.figures.objects import filled_scores
 from analysis.report.wording_objects import told
 from analysis.stats.object_counts import object_table
-from analysis.tables.objects.claims import claim_tables
+from analysis.tables.objects.claims import claim_table
 from probes.config.measurement import Measure
 
 PAIR = ("feminine", "masculine")
@@ -51,7 +51,7 @@ def test_objects_are_claimed_at_one_minus_the_level():
         (0.99, "detector not checked"),
         (0.995, "not significant"),
     ):
-        rows, _ = claim_tables(table, [("a", "x")], {"a": "abc", "x": "xyz"}, level=level)
+        rows = claim_table(table, [("a", "x")], {"a": "abc", "x": "xyz"}, level=level)
         assert rows["claim"].item() == claim
 
 

@@ -76,9 +76,7 @@ def audit_readings(
 
 def checker_readings(run: Run, checked: Checked | None) -> pd.DataFrame | None:
     """Return what the toyworld checker sees in each image, by ``sample_id``; None where it cannot read them."""
-    if checked and checked[1] is not None:
-        return checked[1]
-    return seen_by_checker(run)
+    return checked[1] if checked else seen_by_checker(run)
 
 
 def read_audits(run: Run, seen: pd.DataFrame | None) -> list[Audit]:

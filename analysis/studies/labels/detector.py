@@ -182,7 +182,7 @@ def human_counts(
     the questions of a kind (`_kinds`) get the weight with which the run's triplets and seeds are of that kind; weights
     of an object add up to the number of its labels. A kind that was never asked of an object has none. Of several
     annotators only equal answers of all count; ``unclear`` does not. Columns are those of
-    `analysis.tables.objects.detector_error.detector_counts`.
+    `analysis.tables.objects.detector_error.count_errors`.
     """
     clear = _clear(agreed(items, ["sample_id", "object"], items["annotator"].nunique()))
     draws = samples[["triplet", "seed"]].drop_duplicates()

@@ -47,9 +47,3 @@ def test_rows_of_tables():
     last = rows.iloc[5]
     assert last["p_value"] == label_swap_test(table, of="detections", permutations=200, seed=3).p_value
     assert rows["reason"].eq("").all()
-
-
-def test_no_pair_is_an_empty_table():
-    table = dense_table(random_counts())
-    assert tuple(object_statistics(table, []).columns) == OBJECT_COLUMNS
-    assert tuple(table_statistics(table, []).columns) == TABLE_COLUMNS
