@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from analysis.stats.exact_sums import exact_sum
-from analysis.stats.resampling import NOTHING, ONE_PROMPT, checked_level
+from analysis.stats.resampling import NOTHING, ONE_PROMPT, checked_level, exact_sum
 
 FEWEST_SEEDS = 3
 FEW_SEEDS = "shared noise: the prompts of a seed depend on each other, three seeds are needed"

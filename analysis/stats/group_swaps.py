@@ -47,7 +47,6 @@ class GroupSwaps:
     units: NDArray[np.int64]
     group_p_value: NDArray[np.float64]
     reason: NDArray[np.object_]
-    draws: int
 
 
 def group_swaps(values: ArrayLike, *, draws: int = 1999, seed: int = 0) -> GroupSwaps:
@@ -114,7 +113,7 @@ def group_swaps(values: ArrayLike, *, draws: int = 1999, seed: int = 0) -> Group
     group_p[taking] = np.where(told & known.any(axis=1), (1 + of_groups) / (1 + draws), np.nan)
     return GroupSwaps(
         *(np.where(told, one, np.nan) for one in (explained, floor, p_value, np.maximum(adjusted, p_value))),
-        *(groups, units, group_p, reason, draws),
+        *(groups, units, group_p, reason),
     )
 
 

@@ -4,7 +4,7 @@ A test holds a statistic against its values when members that could have changed
 where these are few, else so many are drawn from a seed, and the one at hand is counted with them (Phipson and Smyth
 2010). A family is adjusted by the largest statistic of each arrangement (max-T; Westfall and Young 1993).
 
-Sums are exact (`analysis.stats.exact_sums`), so ties are ties. SciPy has the sign-flip test for one column at a time,
+Sums are exact (`analysis.stats.resampling`), so ties are ties. SciPy has the sign-flip test for one column at a time,
 without a shared family; the tests hold this against it.
 """
 
@@ -19,8 +19,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from analysis.stats.exact_sums import central_sums, on_grid
-from analysis.stats.resampling import BLOCK, FLIP_STREAM, ONE_PROMPT, column_blocks, matrix
+from analysis.stats.resampling import (
+    BLOCK,
+    FLIP_STREAM,
+    ONE_PROMPT,
+    central_sums,
+    column_blocks,
+    matrix,
+    on_grid,
+)
 
 EXACT_SUM = 2000  # largest sum of absolute differences whose distribution is counted; above, the normal one
 NO_IMAGES = "no images"
@@ -34,8 +41,7 @@ class NoiseFloor:
     """A score that cannot be negative beside what no difference would give; NaN where undefined, for the `reason`.
 
     `floor` and `sd` are mean and standard deviation of the score under the null, `excess` is `value` - `floor`,
-    `p_value` the probability under the null of a score at least as far from "no difference"; `n` images
-    (`paired_floor`: prompts) are counted, and of `undefined` attributes, prompts or samples there are none.
+    `p_value` the probability under the null of a score at least as far from "no difference".
     """
 
     value: float
@@ -43,23 +49,12 @@ class NoiseFloor:
     sd: float
     excess: float
     p_value: float
-    n: int
-    undefined: int
     reason: str
 
 
-def undefined_floor(reason: str, undefined: int, *, value: float = math.nan, n: int = 0) -> NoiseFloor:
+def undefined_floor(reason: str, value: float = math.nan) -> NoiseFloor:
     """Return a result without a floor, and why there is none."""
-    return NoiseFloor(value, *[math.nan] * 4, n, undefined, reason)
-
-
-def floor_of(
-    value: float, null: NDArray[np.float64], *, exact: bool, n: int, undefined: int = 0
-) -> NoiseFloor:
-    """Return a score beside its values under all arrangements, or drawn ones; NaN, of no arrangement, is left out."""
-    null = null[~np.isnan(null)]
-    floor, p_value = math.fsum(null) / len(null), float(reached_share(null, value, exact))
-    return NoiseFloor(value, floor, float(null.std()), value - floor, p_value, n, undefined, "")
+    return NoiseFloor(value, *[math.nan] * 4, reason)
 
 
 def reached_share(null: NDArray[np.float64], observed: ArrayLike, exact: bool) -> NDArray[np.float64]:
@@ -111,7 +106,7 @@ def paired_floor(differences: ArrayLike, *, draws: int = 9999, seed: int = 0) ->
     other and seeds may share the prompt. With d the difference of the frequencies at each prompt this is GEP.
 
     Of differences (n_prompts, n_attributes), NaN where an attribute was not looked for; one without any value is left
-    out and counted. All flips are counted where these are no more than `draws` + 1.
+    out. All flips are counted where these are no more than `draws` + 1.
 
     Two prompts that agree: the mean is 1 under (+, +) and (−, −), 0 under the other two flips.
 
@@ -124,21 +119,21 @@ def paired_floor(differences: ArrayLike, *, draws: int = 9999, seed: int = 0) ->
         raise ValueError(f"differences: expected shape (n_prompts, n_attributes), got {rows.shape}")
     rows = rows[~np.isnan(rows).all(axis=1)]
     count = (~np.isnan(rows)).sum(axis=0)
-    undefined = int((count == 0).sum())
     if not count.any():
-        return undefined_floor(NO_IMAGES, undefined)
+        return undefined_floor(NO_IMAGES)
     rows, count = rows[:, count > 0], count[count > 0]
     whole, exponent = on_grid(rows)
     scale = np.ldexp(1.0, exponent) / count
     value = float((np.abs(whole.sum(axis=0)) * scale).mean())
     if len(rows) == 1:
-        return undefined_floor(ONE_PROMPT, undefined, value=value, n=1)
+        return undefined_floor(ONE_PROMPT, value)
     if not whole.any():
-        return NoiseFloor(value, 0.0, 0.0, 0.0, math.nan, len(rows), undefined, ALL_EQUAL)
+        return NoiseFloor(value, 0.0, 0.0, 0.0, math.nan, ALL_EQUAL)
     total, exact = number_of_flips(len(rows), draws + 1)
     blocks = sign_blocks(len(rows), total if exact else draws, exact, seed)
     null = np.concatenate([(np.abs(sums) * scale).mean(axis=1) for sums in flipped_sums(blocks, whole)])
-    return floor_of(value, null, exact=exact, n=len(rows), undefined=undefined)
+    floor, p_value = math.fsum(null) / len(null), float(reached_share(null, value, exact))
+    return NoiseFloor(value, floor, float(null.std()), value - floor, p_value, "")
 
 
 def flip_p_values(differences: ArrayLike) -> NDArray[np.float64]:

@@ -23,14 +23,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from analysis.stats.absolute_mean import Flips
 from analysis.stats.crossed import crossed_variances
-from analysis.stats.exact_sums import on_grid
 from analysis.stats.permutation import (
     ALL_EQUAL,
     NO_IMAGES,
     reached_share,
     sign_blocks,
 )
-from analysis.stats.resampling import ONE_PROMPT
+from analysis.stats.resampling import ONE_PROMPT, on_grid
 
 _TOLERANCE = 1e-9
 

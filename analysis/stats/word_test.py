@@ -33,9 +33,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from analysis.stats.crossed import (
     FEW_SEEDS,
@@ -46,12 +48,15 @@ from analysis.stats.crossed import (
     crossed_variances,
     satterthwaite,
 )
-from analysis.stats.exact_sums import exact_sum
-from analysis.stats.resampling import NOTHING, ONE_PROMPT, checked_level, column_blocks
-from analysis.stats.word_pairs import mean_of, pair_medians, pair_pseudo_values
+from analysis.stats.resampling import NOTHING, ONE_PROMPT, checked_level, column_blocks, exact_sum
 
 NO_CONTROLS = "controls: no side has a second word"
 ALL_ALIKE = "controls: neither words nor prompts differ"
+ONE_REFERENCE = "one reference word: the claim is about this word alone"
+UNEQUAL = "words of a side spread unequally: the odder side is farther from any word"
+UNEQUAL_SIZES = "sides of unequal size: a smaller side that spreads more is found too often"
+RATIO = 2.0  # of the mean distances within the two sides
+SIGNIFICANT = 0.05  # each tail, of the ratio of two variances
 
 
 @dataclass(frozen=True)
@@ -318,3 +323,86 @@ def _words(
         squares, left = squares + centre**2, left + exact_sum((deviation - centre) ** 2)
     scale = share / max(group.shape[1] - 1, 1)
     return squares * scale, left / (n - 1) / n * scale
+
+
+def prompt_gaps(
+    first: ArrayLike, second: ArrayLike, within: Sequence[ArrayLike] | None = None
+) -> NDArray[np.float64]:
+    """Return the gap of each prompt, over all words, shape (n_prompts, n_columns); their mean is that of `word_test`.
+
+    Of arrays as `word_test` takes them, without missing values; corrected where ``within`` is given.
+
+    >>> prompt_gaps([[[[5.0], [5.0]], [[3.0], [4.0]]]], [[[[2.0], [2.0]], [[0.0], [0.0]]]]).tolist()
+    [[3.0], [3.5]]
+    """
+    sides = [np.asarray(side, np.float64) for side in (first, second)]
+    if within is not None:
+        one, two = (pair_medians(side, np.asarray(of_side)) for side, of_side in zip(sides, within))
+        return one - two
+    return mean_of([mean_of(list(one)) - mean_of(list(two)) for one, two in zip(*sides)])
+
+
+def pair_pseudo_values(near: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the jackknife pseudo-value of each word for the mean over all pairs of different words.
+
+    Of nearness (n_words, n_words, ...), symmetric, its diagonal not read; with two words both have their one pair.
+    """
+    words = len(near)
+    of_word = np.array([mean_of([near[w, v] for v in range(words) if v != w]) for w in range(words)])
+    whole = mean_of(list(of_word))
+    if words == 2:
+        return of_word
+    without = (words * whole - 2 * of_word) / (words - 2)  # mean over the pairs of the others
+    return words * whole - (words - 1) * without
+
+
+def pair_medians(side: NDArray[np.float64], near: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Median over the pairs of a side's words of what is theirs, shape (n_prompts, n_columns); see `word_test`."""
+    word = [mean_of(of_word) for of_word in side.swapaxes(0, 1)]
+    pairs = [0.5 * (word[a] + word[b]) - 0.5 * near[a, b] for a, b in combinations(range(len(word)), 2)]
+    return np.median(pairs, axis=0)
+
+
+def mean_of(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Mean of arrays, added in their order."""
+    if len(parts) == 1:
+        return parts[0]
+    total = parts[0] + parts[1]
+    for array in parts[2:]:
+        total += array
+    total /= len(parts)
+    return total
+
+
+def word_cautions(
+    n_references: NDArray[np.int64],
+    unequal: NDArray[np.bool_],
+    sizes: tuple[NDArray[np.int64], NDArray[np.int64]],
+) -> NDArray[np.object_]:
+    """Return the cautions of the test against words of each column, joined by "; ".
+
+    By the words that stood as reference, whether the sides are unequal (`unequal_sides`), and the words of each side.
+
+    >>> word_cautions(np.array([1, 3]), np.array([False, True]), (np.array([3, 3]), np.array([3, 3]))).tolist()
+    ['one reference word: the claim is about this word alone', 'words of a side spread unequally: the odder side is \
+farther from any word']
+    """
+    told = {ONE_REFERENCE: n_references == 1, UNEQUAL: unequal, UNEQUAL_SIZES: sizes[0] != sizes[1]}
+    rows = zip(*(np.broadcast_to(where, len(n_references)) for where in told.values()))
+    return np.array(["; ".join(text for text, said in zip(told, row) if said) for row in rows], object)
+
+
+def unequal_sides(
+    spread: NDArray[np.float64], sizes: tuple[int, int], apart: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Say for each column whether the words of one side lie farther apart than those of the other.
+
+    The ratio of the mean distances `apart` is `RATIO` or more, or that of the variances `spread` of the words' nearness
+    to the reference is in either 5 % tail of F; both of shape (2, n_columns), NaN where there is none.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        far = apart.max(axis=0) >= RATIO * apart.min(axis=0)
+        if min(sizes) < 2:
+            return far & (apart.max(axis=0) > 0)
+        tail = special.fdtrc(sizes[0] - 1, sizes[1] - 1, spread[0] / spread[1])
+    return (far & (apart.max(axis=0) > 0)) | (tail < SIGNIFICANT) | (tail > 1 - SIGNIFICANT)

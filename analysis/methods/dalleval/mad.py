@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from analysis.methods.dalleval.scores import VERSION, AuditDesign, Reading, noise_counts
 from analysis.methods.dalleval.tables import with_pooled
 from analysis.stats.absolute_mean import AbsoluteMean, absolute_mean
-from analysis.stats.mad_floor import clustered_mad_floor, design_effect
+from analysis.stats.mad_floor import design_effect, mad_floor
 from probes.config.schema import Measure
 
 
@@ -49,7 +49,7 @@ def _mad(of_noises: NDArray[np.int64], measure: Measure) -> dict[str, object]:
     """The numbers of a row, from counts of shape (n_professions, n_noises, n_categories)."""
     counts = of_noises.sum(axis=1)
     counts, size = counts[counts.sum(axis=1) > 0], counts.shape[1]
-    floor = clustered_mad_floor(of_noises, draws=measure.permutations - 1, seed=measure.seed)
+    floor = mad_floor(of_noises, draws=measure.permutations - 1, seed=measure.seed)
     debiased = _debiased(counts, design_effect(of_noises), measure.level)
     return {
         "mad": floor.value,

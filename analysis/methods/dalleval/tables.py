@@ -28,11 +28,10 @@ from analysis.methods.dalleval.scores import (
     noise_counts,
     status_counts,
 )
-from analysis.stats.bootstrap import bootstrap_interval
+from analysis.stats.bootstrap import bootstrap_interval, bounded_ends
 from analysis.stats.mad_floor import design_effect
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.proportions import wilson_interval
-from analysis.stats.rare_changes import bounded_ends, exponential_weights
 from probes.config.schema import Measure
 from probes.prompts.diagnostic import ALL, NONE
 
@@ -143,9 +142,8 @@ def bounded_interval(
     low, high = interval.low.copy(), interval.high.copy()
     alike = np.flatnonzero(np.isnan(low) & (interval.n > 0))
     if len(alike):
-        weights = exponential_weights(len(rows), measure.bootstrap, measure.seed)
         between = tuple(np.full(len(alike), end) for end in ends)
-        low[alike], high[alike] = bounded_ends(rows[:, alike], weights, between, measure.level)
+        low[alike], high[alike] = bounded_ends(rows[:, alike], between, **options)
     return interval.mean, np.clip(low, *ends), np.clip(high, *ends)
 
 

@@ -23,13 +23,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.metrics.registry import NO_STEP, Metric, definition
-from analysis.stats.bootstrap import bootstrap_interval, prompt_means
-from analysis.stats.cautions import gap_cautions
+from analysis.stats.bootstrap import (
+    FEW_CARRY,
+    bootstrap_interval,
+    effective_prompts,
+    equivalence_test,
+    few_carry,
+    gap_cautions,
+    prompt_means,
+)
 from analysis.stats.crossed import crossed_mean
-from analysis.stats.equivalence import equivalence_test
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.permutation import FlipColumns, adjusted_together, flip_columns
-from analysis.stats.rare_changes import FEW_CARRY, effective_prompts, few_carry
 from analysis.stats.resampling import moments
 from analysis.tables.similarities.similarities import PROMPT_SPACE, Similarities
 from probes.config.schema import Measure
