@@ -44,7 +44,7 @@ def bias_scores(
     >>> bias_scores(table, "f", "m").value.tolist()
     [0.75]
     """
-    x1, x2 = (table.values(of)[:, table.column(name)].astype(np.float64) for name in (first, second))
+    x1, x2 = (getattr(table, of)[:, table.column(name)].astype(np.float64) for name in (first, second))
     c1, c2 = table.by_object(x1), table.by_object(x2)
     both = c1 + c2
     n = table.by_object(((x1 + x2) > 0).astype(np.int64))

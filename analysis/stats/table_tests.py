@@ -53,7 +53,7 @@ def label_swap_test(
     """
     if permutations < 1:
         raise ValueError(f"permutations: expected at least 1, got {permutations}")
-    values, k, n_prompts = table.values(of), len(table.indicators), len(table.prompts)
+    values, k, n_prompts = getattr(table, of), len(table.indicators), len(table.prompts)
     observed = table.by_object(values)
     varied = (values != values[:, :1]).any(axis=1)
     exact = n_prompts < 63 and factorial(k) ** n_prompts <= permutations
@@ -155,7 +155,7 @@ def chi_square_test(table: ObjectTable, *, of: str = "detections") -> pd.Series:
 
     Wu et al. 2025, section 5.2 (1), of detections, their C(o, P); `scipy.stats.chi2_contingency`; Cramér 1946.
     """
-    values = table.values(of)
+    values = getattr(table, of)
     observed = table.by_object(values)
     seen = observed.sum(axis=1) > 0
     varied = np.bincount(table.object, (values != values[:, :1]).any(axis=1), len(seen)) > 0

@@ -68,8 +68,7 @@ class WordTest:
     words of the same meaning, and the `p_value` of the null hypothesis of this module. `words_half` is half the
     interval that words and reference words alone would have, for an interval of the prompts that is made otherwise; the
     shares are those of words and reference words of the variance of the gap. `spread`, shape (2, n_columns), is the
-    variance of the means of a side's words around their own side's; `freedom` are the words used, less one a group; `n`
-    the prompts that have a value for every word used.
+    variance of the means of a side's words around their own side's; `n` the prompts that have a value for every word.
     """
 
     gap: NDArray[np.float64]
@@ -81,7 +80,6 @@ class WordTest:
     share_words: NDArray[np.float64]
     share_references: NDArray[np.float64]
     spread: NDArray[np.float64]
-    freedom: int
     n: NDArray[np.int64]
     reason: NDArray[np.object_]
 
@@ -122,39 +120,25 @@ def word_test(
     1960 for the degrees of freedom; Gretton et al. 2012, Eq. 3, and Székely and Rizzo 2013 for the correction; Tukey's
     pseudo-values of a U-statistic after Arvesen 1969.)
 
-    Parameters
-    ----------
-    first, second : array_like of float, shape (n_references, n_words, n_prompts, n_columns)
-        Nearness of each reference word to each word of the side; NaN where there is none. A prompt without a value for
-        one of them is left out of that column.
-    others : array_like of float, shape (n_words, n_prompts, n_columns), optional
-        Nearness of the reference to further words that mean the same as each other. Used for :math:`V_w` only where
-        neither side has two words: it is then assumed that words of all groups differ alike.
-    within : two of array_like of float, shape (n_words, n_words, n_prompts, n_columns), optional
-        Nearness of the words of each side to each other, two words a side or more; the diagonal is not read. The gap
-        is then the corrected one of this module: each word carries its jackknife pseudo-value of the correction, so
-        that :math:`s_1^2, s_2^2` hold the error of both. Two words a side have one pair, and the same pseudo-value.
-    shared : array_like of float, shape (n_prompts, n_seeds, n_columns), optional
-        Where prompts share their noise: the gap of each prompt and seed, averaged over words and reference words,
-        corrected by the caller where ``within`` is given. Seeds are then a fourth sample (`analysis.stats.crossed`).
-    level : float
-    apart : bool
-        Whether no part is added up, and what word and prompt leave unexplained is taken off the prompts' part, not the
-        words': less power, for p-values that are adjusted over many columns. Without `within` and several references.
+    `first` and `second` are the nearness of each reference word to each word of the side, shape (n_references, n_words,
+    n_prompts, n_columns), NaN where there is none; a prompt without a value for one of them is left out of that column.
+    `others`, (n_words, n_prompts, n_columns), are the nearness of the reference to further words that mean the same as
+    each other, used for :math:`V_w` only where neither side has two words: it is then assumed that words of all groups
+    differ alike. ``within`` is the nearness of the words of each side to each other, (n_words, n_words, n_prompts,
+    n_columns), its diagonal not read, two words a side or more: the gap is then the corrected one of this module, and
+    each word carries its jackknife pseudo-value of the correction, so that :math:`s_1^2, s_2^2` hold the error of both
+    (two words a side have one pair, and the same pseudo-value). `shared`, (n_prompts, n_seeds, n_columns), is the gap
+    of each prompt and seed where prompts share their noise, averaged over words and reference words, corrected by the
+    caller where ``within`` is given: seeds are then a fourth sample (`analysis.stats.crossed`). `apart`: no part is
+    added up, and what word and prompt leave unexplained is taken off the prompts' part, not the words': less power, for
+    p-values that are adjusted over many columns; without ``within`` and several references. ValueError for another
+    number of axes, a level that is no number between 0 and 1, or ``within`` of one word or of others than the sides.
 
-    Raises
-    ------
-    ValueError
-        `level` is no number between 0 and 1, an array of words has another number of axes, or ``within`` has fewer than
-        two words a side or others than the sides.
-
-    Examples
-    --------
     Two prompts that agree; word means 5 and 3 against 2 and 0: gap 3, s² = 2, V = 2 (1/2 + 1/2), t = 3 / √2, f = 2.
 
     >>> result = word_test([[[[5.0], [5.0]], [[3.0], [3.0]]]], [[[[2.0], [2.0]], [[0.0], [0.0]]]])
-    >>> float(result.gap[0]), result.freedom, round(float(result.p_value[0]), 4)
-    (3.0, 2, 0.1679)
+    >>> float(result.gap[0]), round(float(result.p_value[0]), 4)
+    (3.0, 0.1679)
     """
     checked_level(level)
     sides = [np.asarray(side) for side in (first, second)]
@@ -173,7 +157,6 @@ def word_test(
                 f"within: expected two words a side or more and shape {shape}, got {of_side.shape}"
             )
     _, _, rows, width = sides[0].shape
-    freedom = sum(array.shape[1] - 1 for array in (*sides, *spread))
     gap, error, half, words_half, p_value = np.full((5, width), np.nan)
     shares, spread_of = np.full((2, 2, width), np.nan)
     seeds = None if shared is None else np.asarray(shared, np.float64)
@@ -213,7 +196,7 @@ def word_test(
     reason[n == 0] = NOTHING
     if seeds is not None and seeds.shape[1] < FEWEST_SEEDS:
         reason[n > 0] = FEW_SEEDS
-    if not freedom:
+    if all(array.shape[1] == 1 for array in (*sides, *spread)):
         reason[:] = NO_CONTROLS
     defined = reason == ""
     p_value, half, words_half, error, *shares = (
@@ -229,7 +212,6 @@ def word_test(
         share_words=shares[0],
         share_references=shares[1],
         spread=spread_of,
-        freedom=freedom,
         n=n,
         reason=reason,
     )

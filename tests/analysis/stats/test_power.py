@@ -13,7 +13,6 @@ from analysis.stats.power import (
     gap_power,
     items_for_share,
     presence_power,
-    presence_spread,
     prompts_for_gap,
     prompts_for_presence,
     smallest_number,
@@ -59,17 +58,6 @@ def test_no_gap_and_too_small_a_gap_have_a_reason():
     assert tiny["reason"] == TOO_MANY and np.isnan(tiny["prompts"])
     assert np.isnan(gap_power(0.5, 1))
     assert prompts_for_presence(0.2, 0.0)["reason"] == NO_GAP
-
-
-@pytest.mark.parametrize("seeds", [1, 3])
-def test_spread_of_presence_is_that_of_the_world(seeds):
-    rng, shape = np.random.default_rng(0), (3000, 40, seeds, 2)
-    latent = np.sqrt(0.2) * rng.standard_normal(shape)
-    for share, size in ((0.3, (1, 1)), (0.1, (1, 2)), (0.4, (seeds, 1))):
-        latent += np.sqrt(share) * rng.standard_normal((*shape[:2], *size))
-    difference = np.diff((latent < stats.norm.ppf([0.2, 0.3])).mean(axis=2))
-    expected = presence_spread(0.2, 0.1, seeds, prompt=0.3, interaction=0.1, noise=0.4)
-    assert difference.std() == pytest.approx(expected, rel=0.01)
 
 
 def test_simulated_presence_power_is_that_of_mcnemar_in_closed_form():
