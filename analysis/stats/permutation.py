@@ -73,15 +73,15 @@ def number_of_flips(rows: int, permutations: int) -> tuple[int, bool]:
 
 
 @lru_cache(maxsize=1)
-def sign_blocks(n: int, total: int, exact: bool, seed: int) -> list[NDArray[np.uint8]]:
-    """Return which of n rows keep their sign under each of `total` flips: every combination, or drawn ones.
+def sign_blocks(n: int, total: int, seed: int) -> list[NDArray[np.uint8]]:
+    """Return which of n rows keep their sign under each of `total` flips: every combination (2^n), or drawn ones.
 
     Blocks of at most `BLOCK` flips, a bit a row as of `numpy.packbits`; kept, and not to be written to.
     """
     rng, blocks = np.random.default_rng([seed, FLIP_STREAM]), []
     for start in range(0, total, BLOCK):
         rows = min(BLOCK, total - start)
-        if exact:
+        if total == 2**n:
             ones = np.arange(start, start + rows)[:, None] >> np.arange(n) & 1
         else:
             ones = rng.integers(0, 2, (rows, n), dtype=np.int8)
@@ -89,13 +89,11 @@ def sign_blocks(n: int, total: int, exact: bool, seed: int) -> list[NDArray[np.u
     return blocks
 
 
-def flipped_sums(
-    blocks: list[NDArray[np.uint8]], whole: NDArray[np.float64]
-) -> Iterator[NDArray[np.float64]]:
-    """Yield sums over rows of whole numbers under every flip, a block at a time, shape (flips, n_columns)."""
-    total = whole.sum(axis=0)
-    for packed in blocks:
-        yield 2.0 * (np.unpackbits(packed, axis=1, count=len(whole)).astype(float) @ whole) - total
+def flipped_sums(whole: NDArray[np.float64], total: int, seed: int) -> Iterator[NDArray[np.float64]]:
+    """Yield sums over rows of whole numbers under so many flips, a block at a time, shape (flips, n_columns)."""
+    for packed in sign_blocks(len(whole), total, seed):
+        kept = np.unpackbits(packed, axis=1, count=len(whole)).astype(float)
+        yield 2.0 * (kept @ whole) - whole.sum(axis=0)
 
 
 def paired_floor(differences: ArrayLike, *, draws: int = 9999, seed: int = 0) -> NoiseFloor:
@@ -130,8 +128,8 @@ def paired_floor(differences: ArrayLike, *, draws: int = 9999, seed: int = 0) ->
     if not whole.any():
         return NoiseFloor(value, 0.0, 0.0, 0.0, math.nan, ALL_EQUAL)
     total, exact = number_of_flips(len(rows), draws + 1)
-    blocks = sign_blocks(len(rows), total if exact else draws, exact, seed)
-    null = np.concatenate([(np.abs(sums) * scale).mean(axis=1) for sums in flipped_sums(blocks, whole)])
+    sums = flipped_sums(whole, total if exact else draws, seed)
+    null = np.concatenate([(np.abs(one) * scale).mean(axis=1) for one in sums])
     floor, p_value = math.fsum(null) / len(null), float(reached_share(null, value, exact))
     return NoiseFloor(value, floor, float(null.std()), value - floor, p_value, "")
 
@@ -263,7 +261,6 @@ def flip_columns(values: ArrayLike, *, permutations: int = 10000, seed: int = 0)
     extra = 0 if exact else 1
     p_value, observed = np.full((2, width), np.nan)
     largest = np.full(total, -np.inf)
-    signs = sign_blocks(rows, total, exact, seed)
     known = ((~np.isnan(values)).sum(axis=0) > 1) & np.nan_to_num(values).any(axis=0)
     for block in column_blocks(width, rows=max(rows, BLOCK)):
         place = np.flatnonzero(known[block]) + block.start
@@ -272,7 +269,7 @@ def flip_columns(values: ArrayLike, *, permutations: int = 10000, seed: int = 0)
         whole = on_grid(values[:, place])[0]
         sums, norm = np.abs(whole.sum(axis=0)), np.sqrt(central_sums(whole, 0.0, 2)[0])
         reached, done = np.zeros(len(place), np.int64), 0
-        for flipped in flipped_sums(signs, whole):
+        for flipped in flipped_sums(whole, total, seed):
             flipped = np.abs(flipped)
             reached += (flipped >= sums).sum(axis=0)
             span = slice(done, done + len(flipped))
@@ -307,7 +304,7 @@ def step_down_test(values: ArrayLike, *, permutations: int = 10000, seed: int = 
     order = tested[np.argsort(-(sums / np.where(norm > 0, norm, 1))[tested], kind="stable")]
     whole, sums, norm = whole[:, order], sums[order] * (1 - _ROUNDING), norm[order]
     alone, reached = np.zeros((2, len(order)), np.int64)
-    for flipped in flipped_sums(sign_blocks(rows, total, exact, seed), whole) if len(order) else ():
+    for flipped in flipped_sums(whole, total, seed) if len(order) else ():
         flipped = np.abs(flipped)
         alone += (flipped >= sums).sum(axis=0)
         left = np.maximum.accumulate((flipped / norm)[:, ::-1], axis=1)[:, ::-1]

@@ -97,7 +97,7 @@ def word_swaps(
     first = there * np.array([1.0, 0.0])[:, None]  # a difference of 1 in every unit
     for group in [[column] for column in columns] if apart else [columns] if len(columns) else []:
         stream = [seed, group[0]] if apart else seed
-        places = _arrangements(there[:, :, group], dealt, len(null), exact, stream)
+        places = _arrangements(there[:, :, group], dealt, len(null), stream)
         null[:, group] = _differences(places, values[:, :, group], there[:, :, group])
         ones[:, group] = _differences(places, first[:, :, group], there[:, :, group])
     size, flips = np.abs(null), Flips(null, ones, 0 if exact else 1)
@@ -143,9 +143,7 @@ def _spread(values: NDArray[np.float64], counts: NDArray[np.float64], dealt: boo
     return np.sqrt(((residual[:, 0] / total[0] - residual[:, 1] / total[1]) ** 2).sum(axis=0))
 
 
-def _arrangements(
-    counts: NDArray[np.float64], dealt: bool, total: int, exact: bool, seed
-) -> NDArray[np.float64]:
+def _arrangements(counts: NDArray[np.float64], dealt: bool, total: int, seed) -> NDArray[np.float64]:
     """Which of the units' sides stand for the first word, shape (total, 2 n_units): those of the first word first."""
     n = len(counts)
     if dealt:
@@ -156,7 +154,7 @@ def _arrangements(
     if isinstance(seed, list):  # a stream of its own for each attribute
         kept = np.random.default_rng(seed).integers(0, 2, (total, n)).astype(float)
     else:
-        packed = np.concatenate(sign_blocks(n, total, exact, seed))
+        packed = np.concatenate(sign_blocks(n, total, seed))
         kept = np.unpackbits(packed, axis=1, count=n).astype(float)
     return np.concatenate([kept, 1 - kept], axis=1)
 

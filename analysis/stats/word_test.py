@@ -220,7 +220,7 @@ def word_test(
 def _word_means(side: NDArray[np.float64], n: NDArray[np.int64]) -> NDArray[np.float64]:
     """Mean of each word of a side over reference words and prompts, shape (n_words, n_columns)."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.array([exact_sum(mean_of(word)) / n for word in side.swapaxes(0, 1)])
+        return np.array([exact_sum(word.mean(axis=0)) / n for word in side.swapaxes(0, 1)])
 
 
 def _variances(
@@ -236,8 +236,8 @@ def _variances(
     """
     references, nothing = len(sides[0]), np.zeros(len(n))
     with np.errstate(invalid="ignore", divide="ignore"):
-        single = [mean_of(one) - mean_of(two) for one, two in zip(*sides)]  # of each reference word
-        whole = mean_of(single)
+        single = [one.mean(axis=0) - two.mean(axis=0) for one, two in zip(*sides)]  # of each reference word
+        whole = np.mean(single, axis=0)
         mean = exact_sum(whole) / n
         gap, prompts = mean, exact_sum((whole - mean) ** 2) / (n - 1) / n
         if robust is not None:
@@ -297,8 +297,8 @@ def _words(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Variance of words' means around their group's, and what of it word and prompt leave unexplained."""
     squares = left = np.zeros(len(n))
-    over_references = [mean_of(word) for word in group.swapaxes(0, 1)]
-    mean = mean_of(over_references)
+    over_references = group.mean(axis=0)
+    mean = over_references.mean(axis=0)
     for word in over_references:
         deviation = word - mean
         centre = exact_sum(deviation) / n
@@ -321,7 +321,7 @@ def prompt_gaps(
     if within is not None:
         one, two = (pair_medians(side, np.asarray(of_side)) for side, of_side in zip(sides, within))
         return one - two
-    return mean_of([mean_of(list(one)) - mean_of(list(two)) for one, two in zip(*sides)])
+    return np.mean([one.mean(axis=0) - two.mean(axis=0) for one, two in zip(*sides)], axis=0)
 
 
 def pair_pseudo_values(near: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -330,8 +330,8 @@ def pair_pseudo_values(near: NDArray[np.float64]) -> NDArray[np.float64]:
     Of nearness (n_words, n_words, ...), symmetric, its diagonal not read; with two words both have their one pair.
     """
     words = len(near)
-    of_word = np.array([mean_of([near[w, v] for v in range(words) if v != w]) for w in range(words)])
-    whole = mean_of(list(of_word))
+    of_word = np.array([np.delete(near[w], w, axis=0).mean(axis=0) for w in range(words)])
+    whole = of_word.mean(axis=0)
     if words == 2:
         return of_word
     without = (words * whole - 2 * of_word) / (words - 2)  # mean over the pairs of the others
@@ -340,20 +340,9 @@ def pair_pseudo_values(near: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def pair_medians(side: NDArray[np.float64], near: NDArray[np.float64]) -> NDArray[np.float64]:
     """Median over the pairs of a side's words of what is theirs, shape (n_prompts, n_columns); see `word_test`."""
-    word = [mean_of(of_word) for of_word in side.swapaxes(0, 1)]
+    word = side.mean(axis=0)
     pairs = [0.5 * (word[a] + word[b]) - 0.5 * near[a, b] for a, b in combinations(range(len(word)), 2)]
     return np.median(pairs, axis=0)
-
-
-def mean_of(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Mean of arrays, added in their order."""
-    if len(parts) == 1:
-        return parts[0]
-    total = parts[0] + parts[1]
-    for array in parts[2:]:
-        total += array
-    total /= len(parts)
-    return total
 
 
 def word_cautions(
