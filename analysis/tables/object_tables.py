@@ -34,8 +34,7 @@ from analysis.tables.objects.wu import (
 )
 from analysis.tables.registry import TABLES, write
 from analysis.tables.sharing import Call, Sharing, cut
-from analysis.tables.similarities.disparity import disparity
-from analysis.tables.similarities.gap import GapChoices
+from analysis.tables.similarities.gap import GapChoices, disparity
 from analysis.tables.similarities.similarities import by_unit, from_table, shares_noise
 from probes.config.schema import Config
 from probes.errors import UserError
