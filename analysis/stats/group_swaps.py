@@ -53,7 +53,7 @@ def group_swaps(values: ArrayLike, *, draws: int = 1999, seed: int = 0) -> Group
     """Return tests whether groups differ, in every column and adjusted over columns.
 
     Of values (n_groups, n_draws, n_columns), NaN where nothing was decided; a group without any takes no part.
-    Arrangements are drawn, and p-values (1 + #) / (1 + draws). ValueError for another shape, or no draw.
+    Arrangements are drawn, and p-values (1 + #) / (1 + draws). ValueError for another shape.
 
     Four groups and six draws; in the first column two groups differ from the other two, in the second none.
 
@@ -67,8 +67,6 @@ def group_swaps(values: ArrayLike, *, draws: int = 1999, seed: int = 0) -> Group
     table = np.asarray(values, np.float64)
     if table.ndim != 3:
         raise ValueError(f"values: expected shape (n_groups, n_draws, n_columns), got {table.shape}")
-    if draws < 1:
-        raise ValueError(f"draws: expected at least 1, got {draws}")
     n_groups, _, width = table.shape
     taking = ~np.isnan(table).all(axis=(1, 2))
     kept = table[taking]

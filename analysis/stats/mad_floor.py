@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import signal, stats
 
-from analysis.stats.permutation import NO_IMAGES, NoiseFloor, undefined_floor
+from analysis.stats.permutation import NO_IMAGES, NoiseFloor
 
 DRAWS = 9999
 ONE_CATEGORY = "one category only"
@@ -75,7 +75,7 @@ def mad_floor(counts: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> NoiseF
     kinds = dict(sorted(Counter(filter(None, prompts)).items()))
     images, size = table.sum(axis=1), table.shape[1]
     if size < 2 or not kinds:
-        return undefined_floor(ONE_CATEGORY if size < 2 else NO_IMAGES)
+        return NoiseFloor(reason=ONE_CATEGORY if size < 2 else NO_IMAGES)
     kept = table[images > 0]
     value = float(np.abs(kept / kept.sum(axis=1, keepdims=True) - 1 / size).mean())
     floor = sum(_mean(clusters, size) * repeats for clusters, repeats in kinds.items()) / len(kept)

@@ -44,17 +44,12 @@ class NoiseFloor:
     `p_value` the probability under the null of a score at least as far from "no difference".
     """
 
-    value: float
-    floor: float
-    sd: float
-    excess: float
-    p_value: float
-    reason: str
-
-
-def undefined_floor(reason: str, value: float = math.nan) -> NoiseFloor:
-    """Return a result without a floor, and why there is none."""
-    return NoiseFloor(value, *[math.nan] * 4, reason)
+    value: float = math.nan
+    floor: float = math.nan
+    sd: float = math.nan
+    excess: float = math.nan
+    p_value: float = math.nan
+    reason: str = ""
 
 
 def reached_share(null: NDArray[np.float64], observed: ArrayLike, exact: bool) -> NDArray[np.float64]:
@@ -118,13 +113,13 @@ def paired_floor(differences: ArrayLike, *, draws: int = 9999, seed: int = 0) ->
     rows = rows[~np.isnan(rows).all(axis=1)]
     count = (~np.isnan(rows)).sum(axis=0)
     if not count.any():
-        return undefined_floor(NO_IMAGES)
+        return NoiseFloor(reason=NO_IMAGES)
     rows, count = rows[:, count > 0], count[count > 0]
     whole, exponent = on_grid(rows)
     scale = np.ldexp(1.0, exponent) / count
     value = float((np.abs(whole.sum(axis=0)) * scale).mean())
     if len(rows) == 1:
-        return undefined_floor(ONE_PROMPT, value)
+        return NoiseFloor(value, reason=ONE_PROMPT)
     if not whole.any():
         return NoiseFloor(value, 0.0, 0.0, 0.0, math.nan, ALL_EQUAL)
     total, exact = number_of_flips(len(rows), draws + 1)

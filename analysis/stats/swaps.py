@@ -71,7 +71,7 @@ def word_swaps(
     shape (n_units, 2, n_attributes), and the number of images that were read. `dealt`: the images of a unit are no
     pair, as a unit is one image of each word, without a noise in common; then all images are dealt to the words at
     random. `apart`: every attribute has images of its own, which change places independently of those of others. All
-    2^n_units swaps are counted where these are no more than `permutations`. ValueError if shapes differ.
+    2^n_units swaps are counted where these are no more than `permutations`.
 
     Two contexts in which only the first word's five images have the attribute: two of four swaps are as far from 0.
 
@@ -80,10 +80,6 @@ def word_swaps(
     (1.0, 0.5, 0.5, 0.5)
     """
     values, there = np.asarray(sums, float), np.asarray(counts, float)
-    if values.shape != there.shape or values.ndim != 3 or values.shape[1] != 2:
-        raise ValueError(
-            f"sums: expected two arrays of shape (n_units, 2, n_attributes), got {values.shape} and {there.shape}"
-        )
     read = there.any(axis=(1, 2))
     values, there = values[read], there[read]
     n, attributes = len(values), values.shape[2]
