@@ -30,8 +30,7 @@ from analysis.tables.objects.wu import (
     CHI_SQUARE_COLUMNS,
 )
 from analysis.tables.similarities import headline
-from analysis.tables.similarities.disparity import DISPARITY_COLUMNS
-from analysis.tables.similarities.gap import EQUIVALENCE_COLUMNS, GAP_COLUMNS
+from analysis.tables.similarities.gap import DISPARITY_COLUMNS, EQUIVALENCE_COLUMNS, GAP_COLUMNS
 from analysis.tables.similarities.pictures import (
     FEATURE_METRICS,
     IMAGE_TABLE,

@@ -24,8 +24,7 @@ from analysis.tables.objects.left_open import prompts_alone
 from analysis.tables.prompts import prompt_table
 from analysis.tables.registry import TABLES, write, write_method
 from analysis.tables.sharing import Call, Sharing, cut
-from analysis.tables.similarities.disparity import disparity
-from analysis.tables.similarities.gap import GapChoices, adjusted_gap, gap_rows
+from analysis.tables.similarities.gap import GapChoices, adjusted_gap, disparity, gap_rows
 from analysis.tables.similarities.headline import headline_places, headline_tables
 from analysis.tables.similarities.pictures import (
     IMAGE_TABLE,

@@ -63,13 +63,12 @@ def corrected_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
     table = pd.DataFrame(order, columns=keys)
     p_labelled = {name: chosen_whatever_is_read(rows, design) for name, rows in pictures.groupby("model")}
     return table.assign(
-        **{name: getattr(powered, name) for name in ("pictures", "labelled")},
+        **powered[["pictures", "labelled"]],
         share_reader=_share(readings),
         share_labels=_share(labels),
-        **{name: getattr(powered, name) for name in ("share", "low", "high")},
-        **{name: getattr(powered, name) for name in ("effective", "weight")},
+        **powered[["share", "low", "high", "effective", "weight"]],
         p_labelled=table["model"].map(p_labelled).astype(float),
-        reason=powered.reason,
+        reason=powered["reason"],
     )
 
 

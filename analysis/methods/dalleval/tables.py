@@ -28,11 +28,10 @@ from analysis.methods.dalleval.scores import (
     status_counts,
 )
 from analysis.stats.absolute_mean import AbsoluteMean, absolute_mean
-from analysis.stats.bootstrap import bootstrap_interval
-from analysis.stats.mad_floor import clustered_mad_floor, design_effect
+from analysis.stats.bootstrap import bootstrap_interval, bounded_ends
+from analysis.stats.mad_floor import design_effect, mad_floor
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.proportions import linearised, wilson_interval
-from analysis.stats.rare_changes import bounded_ends, exponential_weights
 from probes.config.schema import Measure
 from probes.prompts.diagnostic import ALL, NONE
 
@@ -136,9 +135,8 @@ def bounded_interval(
     low, high = interval.low.copy(), interval.high.copy()
     alike = np.flatnonzero(np.isnan(low) & (interval.n > 0))
     if len(alike):
-        weights = exponential_weights(len(rows), measure.bootstrap, measure.seed)
         between = tuple(np.full(len(alike), end) for end in ends)
-        low[alike], high[alike] = bounded_ends(rows[:, alike], weights, between, measure.level)
+        low[alike], high[alike] = bounded_ends(rows[:, alike], between, **options)
     return interval.mean, np.clip(low, *ends), np.clip(high, *ends)
 
 
@@ -209,7 +207,7 @@ def _mad(of_noises: NDArray[np.int64], measure: Measure) -> dict[str, object]:
     """The numbers of a row, from counts of shape (n_professions, n_noises, n_categories)."""
     counts = of_noises.sum(axis=1)
     counts, size = counts[counts.sum(axis=1) > 0], counts.shape[1]
-    floor = clustered_mad_floor(of_noises, draws=measure.permutations - 1, seed=measure.seed)
+    floor = mad_floor(of_noises, draws=measure.permutations - 1, seed=measure.seed)
     debiased = _debiased(counts, design_effect(of_noises), measure.level)
     return {
         "mad": floor.value,

@@ -121,11 +121,12 @@ def _compared(
     names = list(each)
     if contexts.sum() < 2:
         return pd.DataFrame(columns=list(BOARD_COLUMNS)), pd.DataFrame(columns=list(DIFFERENCE_COLUMNS))
-    found = score_differences([one[contexts][:, attributes] for one in each.values()], level=level)
-    size = (int(attributes.sum()), found.n, level, "")
+    models, found = score_differences([one[contexts][:, attributes] for one in each.values()], level=level)
+    n = int(contexts.sum())
+    ranks = models["score"].rank(method="min").astype(int)
     rows = [
-        (*about, name, found.score[k], found.raw[k], int(rank), found.best[k], found.worst[k], *size)
-        for k, (name, rank) in enumerate(zip(names, pd.Series(found.score).rank(method="min")))
+        (*about, name, row.score, row.raw, rank, row.best, row.worst, int(attributes.sum()), n, level, "")
+        for name, rank, row in zip(names, ranks, models.itertuples())
     ]
     labels = tuple(next(iter(whole.values())).attributes)
     rows += [
@@ -133,12 +134,7 @@ def _compared(
         for model, value, printed in (published(setting, source, labels) if set(pair) == PAIR else ())
     ]
     board = pd.DataFrame(rows, columns=list(BOARD_COLUMNS)).sort_values("raw", kind="stable")
-    between = [
-        (*about, names[i], names[j], *row, found.n, level)
-        for (i, j), *row in zip(
-            found.pairs, found.difference, found.low, found.high, found.low_all, found.high_all
-        )
-    ]
+    between = [(*about, names[i], names[j], *row, n, level) for i, j, *row in found.itertuples(index=False)]
     return board, pd.DataFrame(between, columns=list(DIFFERENCE_COLUMNS))
 
 

@@ -434,11 +434,9 @@ GEP = (
                     "raw": "{{ number(raw) }}",
                     "score": "{{ number(value) }} {{ interval(low, high) }}",
                     "half-width": "{{ number(half_width) }}",
-                    "labels needed": "{{ number(needed, 0) }}",
                 },
                 "Labels of some images correct an estimate of all. Raw: the mean absolute difference; score:"
-                " less what errors add, with its interval for what labels of every image would give; last: labels of"
-                " each word and attribute that an interval of the half-width of `gep.half_width` takes.",
+                " less what errors add, with its interval for what labels of every image would give.",
                 title="A few labels and an estimate together",
                 where="attribute == '' and kind != 'control'",
             ),

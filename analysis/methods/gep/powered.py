@@ -2,8 +2,8 @@
 
 C, CC and CLS are on scales of their own and wrong by an amount that nobody knows. Labels of some images, chosen at
 random, set both right (`analysis.stats.prediction_powered`): the reading ``PP``. It enters every table as other
-readings do, by a value an image whose mean is the estimate; beside that `powered_table` says what the labels alone,
-and together with the estimate, tell of the labels that all images would get, and how many of them an interval takes.
+readings do, by a value an image whose mean is the estimate; beside that `powered_table` says what the labels,
+together with the estimate, tell of the labels that all images would get.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from analysis.methods.gep.scores import Audit, like, place
 from analysis.methods.gep.sources import POWERED
 from analysis.stats.prediction_powered import (
     PredictionPowered,
-    labels_needed,
     prediction_powered,
     rectified,
     score_interval,
@@ -29,9 +28,8 @@ from probes.config.schema import Config
 
 COLUMNS = (
     *("setting", "labels", "prediction", "first", "second", "kind", "attribute", "value", "raw"),
-    *("low", "high"),
-    *("half_width", "labelled_first", "labelled_second", "images_first", "images_second"),
-    *("wanted", "needed", "level", "reason"),
+    *("low", "high", "half_width", "labelled_first", "labelled_second", "images_first", "images_second"),
+    *("level", "reason"),
 )
 
 
@@ -86,23 +84,21 @@ def powered_table(
 ) -> pd.DataFrame:
     """Return what labels and estimate say together, one row per setting, pair and attribute (none: the score).
 
-    ``low`` and ``high`` hold what labels of all images of this audit would give; ``needed`` is how many labels of each
-    word and attribute an interval of half-width ``wanted`` takes.
+    ``low`` and ``high`` hold what labels of all images of this audit would give.
     """
     rows = []
-    level, wanted = config.measure.level, config.gep.half_width
+    level = config.measure.level
     for one in readings:
         for first, second, kind in compared:
             if not {first, second} <= {*one.audit.indicators}:
                 continue
             about = (one.audit.setting, one.labels, one.prediction, first, second, kind)
             said = one.pair(first, second)
-            needed, of_score = labels_needed(said, wanted, level=level)
             rows += [
-                (*about, *row, wanted, needed[a], level, said.reason[a])
-                for a, row in enumerate(_by_attribute(one, said, level))
+                (*about, *row, level, reason)
+                for row, reason in zip(_by_attribute(one, said, level), said.reason)
             ]
-            rows.append((*about, *_of_score(said, level), wanted, of_score, level, _why(said)))
+            rows.append((*about, *_of_score(said, level), level, _why(said)))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 

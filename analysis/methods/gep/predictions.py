@@ -17,7 +17,7 @@ from analysis.methods.gep.readings import placed
 from analysis.methods.gep.scores import Audit
 from analysis.methods.gep.tables import LABELS, by_estimate
 from analysis.stats.absolute_mean import inverted_mean
-from analysis.stats.ratio_sets import ratio_interval
+from analysis.stats.shares import ratio_interval
 from probes.config.schema import Measure
 from probes.runs.run import Run
 
@@ -102,7 +102,7 @@ def _rows(about: tuple[str, str, str, str], both: Sequence[tuple[Audit, Audit]],
         options = {"level": measure.level, "resamples": measure.bootstrap, "seed": measure.seed}
         n = len(contexts)
         effects, totals = (side[0] + n * side[1] for side in (between, apart))
-        _, low[known], high[known] = ratio_interval(effects[:, known], totals[:, known], **options)
+        low[known], high[known] = ratio_interval(effects[:, known], totals[:, known], **options)
         errors = ((between[1] - ratio * apart[1]) / apart[0])[:, known] * np.sqrt(n / (n - 1))
         mean = inverted_mean(ratio[known], errors.T @ errors, freedom=n - 1, level=measure.level)
     sizes = counts.sum(axis=0).astype(int)

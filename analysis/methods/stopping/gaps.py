@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from analysis.stats.bootstrap import prompt_means
 from analysis.stats.confidence_sequences import sequence_interval
-from analysis.stats.word_pairs import prompt_gaps
-from analysis.stats.word_test import word_test
+from analysis.stats.word_test import prompt_gaps, word_test
 from analysis.tables.similarities.word_gap import SideWords
 
 Near = Callable[[str, str], NDArray[np.float64]]  # nearness of two words, shape (n_prompts, n_seeds)

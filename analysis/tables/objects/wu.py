@@ -42,7 +42,7 @@ def similarity_pairs(
 ) -> pd.DataFrame:
     r"""Cosine of the object counts of two images, for every pair of a triplet and seed.
 
-    The mean over prompts is the co-occurrence similarity :math:`s_O` (`analysis.tables.similarities.disparity`). An
+    The mean over prompts is the co-occurrence similarity :math:`s_O` (`analysis.tables.similarities.gap.disparity`). An
     image without any object has no direction: NaN, and left out of the mean (the paper does not say).
     `objects` is table ``objects``, -1 for a noun that nothing was detected of; `site` is what the column of that name
     says. 0 to 1, 1 for counts in the same proportions; rows as `analysis.tables.similarities.similarities.from_table`

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from analysis.stats.detector_correction import Corrected, Labels, corrected_presence
+from analysis.stats.detector_correction import Labels, corrected_presence
 from analysis.stats.object_counts import ObjectTable
 from analysis.tables.objects.claims import COUNTS, HEDGED, HINT, HOLDS, DetectorCounts, claim_table
 from lab.templates import render
@@ -152,7 +152,7 @@ def correction_coverage(*, simulations: int = 200, seed: int = 0, prompts: int =
     return pd.DataFrame(rows, columns=["labels", "difference", "intervals"])
 
 
-def _corrected(truth: NDArray[np.bool_], detected: NDArray[np.bool_], every: int) -> Corrected:
+def _corrected(truth: NDArray[np.bool_], detected: NDArray[np.bool_], every: int) -> pd.DataFrame:
     """Presence with every so many prompts labelled; 0: taking detections for the truth."""
     images = np.full(truth.shape[:2], truth.shape[2])
     cells = _cells(truth, detected) if every else _cells(detected, detected)

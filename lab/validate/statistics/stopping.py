@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from analysis.methods.stopping.gaps import MEASURE, RUN, GapOfPrompts, SequentialGap
 from analysis.methods.stopping.question import FIRST, GAP, OPEN, SECOND, StopQuestion
 from analysis.stats.confidence_sequences import sequence_interval
-from analysis.stats.word_pairs import prompt_gaps
+from analysis.stats.word_test import prompt_gaps
 from analysis.tables.similarities.word_gap import SideWords
 from lab.templates import render
 from lab.validate.statistics import words

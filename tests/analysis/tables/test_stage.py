@@ -6,8 +6,7 @@ import pytest
 from skimage.metrics import structural_similarity
 
 from analysis.metrics.registry import definition
-from analysis.tables.similarities.disparity import DISPARITY_COLUMNS
-from analysis.tables.similarities.gap import GAP_COLUMNS
+from analysis.tables.similarities.gap import DISPARITY_COLUMNS, GAP_COLUMNS
 from analysis.tables.stage import measure
 from probes.runs.run import Run
 from tests.analysis.synthetic_run import configure, write_run
