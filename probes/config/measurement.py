@@ -281,9 +281,6 @@ class Gep(Section):
     """Images of each word and attribute that are labelled to set the estimate right."""
     half_width: float = option(0.1, gt=0, lt=1, unit="share from 0 to 1", example=0.05)
     """Half width of an interval for which the tables say how many labels it takes."""
-    examples: int = option(10, ge=0, le=1000, unit="images", example=0)
-    """Images of each attribute and scale that are generated for the artificial sets of the paper's Table 17; 0:
-    none."""
 
 
 class DallEval(Section):

@@ -8,9 +8,8 @@ import pytest
 
 from analysis.methods.gep.inference import infer
 from analysis.methods.gep.method import _SCORE
-from analysis.methods.gep.page_tests import adjust_page
 from analysis.methods.gep.scores import Audit, score, vector
-from analysis.methods.gep.tables import inferred_tables
+from analysis.methods.gep.tables import adjust_page, inferred_tables, more_than_chance
 from analysis.report.section import lines
 from probes.config.schema import Measure
 
@@ -26,7 +25,9 @@ def audited(values, setting="neutral", noise="own"):
 def said(one):
     _, score = adjust_page(*inferred_tables([one], [(*PAIR, "contrast")], MEASURE))
     (row,) = score.to_dict("records")
-    (sentence,) = lines(_SCORE, {"rows": [row], "source": "human", "alpha": 0.05})
+    (sentence,) = lines(
+        _SCORE, {"rows": [row], "source": "human", "alpha": 0.05, "more_than_chance": more_than_chance}
+    )
     return row, sentence
 
 
@@ -85,7 +86,7 @@ def test_an_audit_without_a_label_has_no_score():
     row, sentence = said(audited(np.full((3, 2, 2, 2), np.nan)))
     assert np.isnan(row["score"]) and "nothing can be said" in sentence
     one = dataclasses.replace(audited(np.full((3, 2, 2, 2), np.nan)), noise="shared")
-    assert np.isnan(infer(one, *PAIR, MEASURE).score_p)
+    assert np.isnan(infer(one, *PAIR, MEASURE)[1]["p_value"])
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from analysis.methods.gep.page_tests import adjust_page, more_than_chance
+from analysis.methods.gep.tables import adjust_page, more_than_chance
 
 PAIR = {"first": "feminine", "second": "masculine"}
 
