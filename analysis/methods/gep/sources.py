@@ -1,6 +1,11 @@
 """Who says what an image of an audit shows: readers of images, and estimates."""
 
-import pandas as pd
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 POWERED = "PP"
 SOURCES = {

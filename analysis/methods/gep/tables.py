@@ -101,8 +101,7 @@ def adjust_page(vector: pd.DataFrame, score: pd.DataFrame) -> tuple[pd.DataFrame
 
 def more_than_chance(row: Mapping[str, Any], alpha: float) -> bool:
     """Return whether the score of a row of ``tables/gep_score`` is called more than chance, at level `alpha`."""
-    adjusted = row["p_value"] if np.isnan(row["p_adjusted"]) else row["p_adjusted"]
-    return bool(adjusted < alpha and row["score"] > row["floor"])
+    return bool(row["p_adjusted"] < alpha and row["score"] > row["floor"])
 
 
 def context_table(audits: Iterable[Audit], compared: Sequence[tuple[str, str, str]]) -> pd.DataFrame:
@@ -126,6 +125,7 @@ def agreement_table(
     """
     rows = []
     contrasts = [pair for pair in compared if pair[2] == "contrast"]
+    ends = [(1 - measure.level) / 2, (1 + measure.level) / 2]
     for labels, about in _compared((one for one in audits if one.source in LABELS), contrasts):
         words, by = (about["first"], about["second"]), about.pop("source")
         for estimate in audits:
@@ -141,10 +141,13 @@ def agreement_table(
             about |= {"source": estimate.source, "labels": by, "n": n[0], "level": measure.level}
             about["n_contexts"] = int((~np.isnan(truth.values)).any(axis=(1, 2, 3)).sum())
             for name, drawn in zip(("tau", "mcc", "pearson"), values):
-                low, high = _percentiles(drawn[1:], measure.level)
-                row = {"measure": name, "value": drawn[0], "low": low, "high": high}
-                row["reason"] = "" if np.isfinite(low) else "too few contexts, or no difference to order"
-                rows.append(about | row | {"ceiling": ceiling if name == "tau" else np.nan})
+                row = {"measure": name, "value": drawn[0], "ceiling": ceiling if name == "tau" else np.nan}
+                row |= dict.fromkeys(("low", "high"), np.nan)
+                row["reason"] = "too few contexts, or no difference to order"
+                if len(drawn) > 1 and np.isnan(drawn[1:]).mean() <= 0.05:
+                    row["low"], row["high"] = np.nanquantile(drawn[1:], ends)
+                    row["reason"] = ""
+                rows.append(about | row)
     return pd.DataFrame(rows)
 
 
@@ -155,15 +158,6 @@ def _vectors(one: Audit, words: tuple[str, str], counts: NDArray[np.float64]) ->
     with np.errstate(invalid="ignore", divide="ignore"):
         first, second = ((counts @ sums[:, word]) / (counts @ n[:, word]) for word in (0, 1))
     return first - second
-
-
-def _percentiles(values: NDArray[np.float64], level: float) -> tuple[float, float]:
-    """The ends of an interval, where nearly all draws have a value; else NaN."""
-    known = values[~np.isnan(values)]
-    if len(known) < 0.95 * max(len(values), 1):
-        return np.nan, np.nan
-    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
 
 
 def auc_table(audits: Iterable[Audit]) -> pd.DataFrame:

@@ -89,21 +89,15 @@ def test_an_audit_without_a_label_has_no_score():
     assert np.isnan(infer(one, *PAIR, MEASURE)[1]["p_value"])
 
 
-@pytest.mark.parametrize(
-    ("noise", "setting", "contexts"),
-    [
-        ("own", "neutral", 16),
-        ("shared", "neutral", 16),
-    ],
-)
-def test_the_interval_of_a_score_holds_0_where_its_test_does_not_reject(noise, setting, contexts):
+@pytest.mark.parametrize("noise", ["own", "shared"])
+def test_the_interval_of_a_score_holds_0_where_its_test_does_not_reject(noise):
     rng = np.random.default_rng(6)
     rejected = []
     for _ in range(12):
         share = 0.4 + 0.35 * rng.random() * np.array([[1.0], [-1.0]])[:, None] * (np.arange(4) < 2)
-        values = (rng.random((contexts, 2, 5 if contexts > 1 else 30, 4)) < share).astype(float)
+        values = (rng.random((16, 2, 5, 4)) < share).astype(float)
         values[rng.random(values.shape) < 0.1] = np.nan
-        row, _ = said(audited(values, setting, noise))
+        row, _ = said(audited(values, noise=noise))
         rejected.append(row["p_value"] < 0.05)
         assert (row["low"] > 0) == rejected[-1] and row["low"] <= row["debiased"] <= row["high"]
-    assert any(rejected) == (contexts != 5) and not all(rejected)
+    assert any(rejected) and not all(rejected)

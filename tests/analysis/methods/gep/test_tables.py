@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import spatial
 
-from analysis.methods.gep import clip, leaderboard, readings, sheet
+from analysis.methods.gep import clip, leaderboard, readings
 from analysis.methods.gep.method import METHOD
 from analysis.methods.gep.stage import AuditReadings, read_sources
 from analysis.observe.features import attribute_audit as audit
@@ -292,39 +292,6 @@ def test_labels_of_people_are_a_source_and_a_majority_decides(made, tmp_path, ca
     assert (between["difference"] == 0).all() and (between["low_all"] <= 0).all()
     there = {file.name for file in out.iterdir()}
     assert {"scores.csv", "feminine-masculine-gep-score.png", "gep_table13_vectors.tex"} <= there
-
-
-def test_a_second_annotator_adds_and_nobody_is_overruled_by_accident(made, tmp_path, capsys, monkeypatch):
-    run, _ = made
-    monkeypatch.setattr(
-        sheet, "write_method", lambda run, method, inputs: None
-    )  # the tables are another test's
-    own = Run.open(shutil.copytree(run.path, tmp_path / "own"))
-    if "gep_labels" in own.tables():
-        (own.path / "tables" / "gep_labels.parquet").unlink()
-    samples = list(own.samples(["sample_id"])["sample_id"][:4])
-
-    def told(annotator, answers, *options):
-        rows = [f"{sample},tie,{annotator},{answer}" for sample, answer in zip(samples, answers)]
-        status = command_of("labels")(["read", str(own.path), str(written(tmp_path, rows)), *options])
-        table = Run.open(own.path).table("gep_labels")
-        return status, {
-            name: dict(zip(rows["sample_id"], rows["value"])) for name, rows in table.groupby("annotator")
-        }
-
-    assert told("ann", ["yes", "no", ""])[0] == 0
-    status, answers = told("ben", ["yes", "yes", "yes", "yes"])
-    assert status == 0 and list(answers) == ["ann", "ben"] and len(answers["ben"]) == 4
-    assert [answers["ann"][name] for name in samples[:2]] == [1, 0]
-    status, answers = told("ann", ["yes", "no", "yes", "no"])  # completes her own
-    assert status == 0 and [answers["ann"][name] for name in samples] == [1, 0, 1, 0]
-    capsys.readouterr()
-    status, answers = told("ann", ["no"])
-    said = capsys.readouterr().err
-    assert status == 2 and said.count("\n") == 1 and "the label that 'ann' gave before" in said
-    assert answers["ann"][samples[0]] == 1
-    status, answers = told("ann", ["no"], "--replace")
-    assert status == 0 and answers["ann"][samples[0]] == 0 and answers["ben"][samples[0]] == 1
 
 
 def test_models_that_were_audited_otherwise_are_not_compared(made):
