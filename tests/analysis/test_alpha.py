@@ -8,7 +8,7 @@ import pytest
 
 import analysis
 from analysis.methods.dalleval.page_tests import even_refuted
-from analysis.methods.gep.page_tests import more_than_chance
+from analysis.methods.gep.tables import more_than_chance
 from analysis.methods.tracing.effects import WHAT
 from analysis.methods.tracing.findings import REDUNDANT, interplay, marked
 from analysis.report.environment import sentence

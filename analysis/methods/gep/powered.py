@@ -2,8 +2,8 @@
 
 C, CC and CLS are on scales of their own and wrong by an amount that nobody knows. Labels of some images, chosen at
 random, set both right (`analysis.stats.prediction_powered`): the reading ``PP``. It enters every table as other
-readings do, by a value an image whose mean is the estimate; beside that `powered_table` says what the labels,
-together with the estimate, tell of the labels that all images would get.
+readings do, by a value an image whose mean is the estimate; beside that `powered_table` says what the labels alone,
+and together with the estimate, tell of the labels that all images would get, and how many of them an interval takes.
 """
 
 from __future__ import annotations
@@ -25,12 +25,6 @@ from analysis.stats.prediction_powered import (
     weights,
 )
 from probes.config.schema import Config
-
-COLUMNS = (
-    *("setting", "labels", "prediction", "first", "second", "kind", "attribute", "value", "raw"),
-    *("low", "high", "half_width", "labelled_first", "labelled_second", "images_first", "images_second"),
-    *("level", "reason"),
-)
 
 
 class Powered:
@@ -84,45 +78,34 @@ def powered_table(
 ) -> pd.DataFrame:
     """Return what labels and estimate say together, one row per setting, pair and attribute (none: the score).
 
-    ``low`` and ``high`` hold what labels of all images of this audit would give.
+    ``low`` and ``high`` hold what labels of all images of this audit would give; of the score, ``value`` is less what
+    its error adds.
     """
-    rows = []
+    frames = []
     level = config.measure.level
     for one in readings:
         for first, second, kind in compared:
             if not {first, second} <= {*one.audit.indicators}:
                 continue
-            about = (one.audit.setting, one.labels, one.prediction, first, second, kind)
-            said = one.pair(first, second)
-            rows += [
-                (*about, *row, level, reason)
-                for row, reason in zip(_by_attribute(one, said, level), said.reason)
-            ]
-            rows.append((*about, *_of_score(said, level), level, _why(said)))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-def _by_attribute(one: Powered, said: PredictionPowered, level: float):
-    low, high = said.interval(level)
-    for a, name in enumerate(one.audit.attributes):
-        half = (high[a] - low[a]) / 2
-        value, counts = said.difference[a], (*said.labelled[:, a], *said.images[:, a])
-        yield name, value, np.abs(value), low[a], high[a], half, *counts
-
-
-def _of_score(said: PredictionPowered, level: float) -> tuple:
-    """The mean absolute difference less what its error adds, with its interval and the labels of all attributes."""
-    score = score_interval(said, level=level)
-    there = said.reason == ""
-    half = (score.high - score.low) / 2
-    counts = (*said.labelled[:, there].sum(axis=1), *said.images[:, there].sum(axis=1))
-    return ("", score.score, score.raw, score.low, score.high, half, *counts)
-
-
-def _why(said: PredictionPowered) -> str:
-    """Return why there is no score, or what it leaves out."""
-    absent = int((said.reason != "").sum())
-    return f"{absent} of {len(said.reason)} attributes have too few labels" if absent else ""
+            found = one.pair(first, second)
+            (low, high), score = found.interval(level), score_interval(found, level=level)
+            known = found.reason == ""
+            few = f"{(~known).sum()} of {len(known)} attributes have too few labels"
+            columns = {
+                "attribute": [*one.audit.attributes, ""],
+                "value": [*found.difference, score.score],
+                "raw": [*np.abs(found.difference), score.raw],
+                "low": [*low, score.low],
+                "high": [*high, score.high],
+                "reason": [*found.reason, "" if known.all() else few],
+            }
+            for name, counts in (("labelled", found.labelled), ("images", found.images)):
+                for side, row in zip(("first", "second"), counts):
+                    columns[f"{name}_{side}"] = [*row, row[known].sum()]
+            about = {"setting": one.audit.setting, "labels": one.labels, "prediction": one.prediction}
+            about |= {"first": first, "second": second, "kind": kind, "level": level}
+            frames.append(pd.DataFrame(columns).assign(**about))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
 def _by_indicator(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.stats.detector_correction import Corrected, Labels, corrected_presence
+from analysis.stats.detector_correction import Labels, corrected_presence
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.object_counts import ObjectTable
 from analysis.stats.permutation import flip_p_values
@@ -212,7 +212,7 @@ def _corrected(
     presence: Sequence[NDArray[np.float64]],
     known: pd.DataFrame,
     level: float,
-) -> Corrected:
+) -> pd.DataFrame:
     """Differences behind the detector, of those words of each side that have labels."""
     there = set(known["indicator"].unique())
     labelled = [[name in there for name in names] for names in words]
