@@ -18,7 +18,6 @@ import torch
 import transformers
 from safetensors.torch import save_file
 
-from analysis import load_run
 from analysis.observe.objects.tags.ram import PUBLISHED
 from probes.models import hub, loading, single_file
 from probes.models.loading import usable_scheduler
@@ -150,8 +149,8 @@ def test_the_whole_job_within_24_gigabytes(description, variant, known, vision, 
     compared = run.table("image_similarities")[[*vision["feature_weights"]]]
     assert len(compared.columns) == 5 and compared.notna().all(axis=None)
     assert (run.path / "report.html").stat().st_size > 100_000
-    inside = load_run(run.path).pairs(site="unet.mid", metric="cosine")
-    assert len(inside) and inside["value"].between(-1.001, 1.001).all()
+    inside = run.read("captures", ["unet.mid:cosine"])["unet.mid:cosine"].explode()
+    assert len(inside) and inside.astype(float).between(-1.001, 1.001).all()
 
 
 @pytest.mark.slow

@@ -21,13 +21,7 @@ from analysis.methods.decoding.defaults import NOT_USED, SITES
 from analysis.methods.decoding.figures import draw_scores
 from analysis.methods.decoding.generate import generate, pipeline
 from analysis.methods.decoding.scores import USUAL, Choice
-from analysis.methods.tracing.outcomes import (
-    VERDICT,
-    TracedImages,
-    by_checker,
-    chosen_outcomes,
-    outcomes,
-)
+from analysis.methods.tracing.outcomes import VERDICT, chosen_outcomes, outcomes
 from analysis.report.figures.style import files
 from analysis.report.format import with_interval
 from probes import command_line
@@ -35,6 +29,7 @@ from probes.config.schema import load_config
 from probes.csv_text import csv_bytes
 from probes.runs.parts import write_bytes
 from probes.runs.run import Run
+from probes.toyworld import MODELS
 from probes.toyworld.world import group_of_words
 
 
@@ -50,7 +45,7 @@ def measure(
     outcome = outcome_labels(run, found, chosen)
     table = fit.decoding(found, chosen, outcome, choice, progress=progress)
     per_step = table[table["step"] >= 0].drop_duplicates("step").sort_values("step")
-    if by_checker(run.config.model) and len(per_step):
+    if run.config.model in MODELS and len(per_step):
         texts = run.samples(["prompt", "indicator"])
         texts = texts[texts["indicator"] == chosen.reference]["prompt"].drop_duplicates().tolist()
         read = fit.reader(pipeline(run), texts, per_step["timestep"].tolist(), choice)
@@ -74,7 +69,7 @@ def outcome_labels(run: Run, found: places.Activations, chosen: places.Roles) ->
     readable = [sample for sample in samples["sample_id"] if sample not in left_out]
     pictures = dict(zip(readable, run.images(readable)))
     images = [pictures.get(sample) for sample in samples["sample_id"]]
-    table = outcomes(TracedImages(rows, images, chosen.first, chosen.second), [name])
+    table = outcomes(rows, images, [name], run.config)
     # a verdict is positive for masculine words
     group, _ = group_of_words().get(run.config.indicators[chosen.first].word, ("masculine", False))
     sign = -1.0 if name == VERDICT and group == "feminine" else 1.0
