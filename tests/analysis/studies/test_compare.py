@@ -153,7 +153,6 @@ def test_the_command_line_writes_tables_and_forest(runs, tmp_path, capsys):
     names = {
         "differences.csv",
         "values.csv",
-        "depth.csv",
         "comparison.html",
         "forest-masculine-feminine.pdf",
         "forest-masculine-feminine.png",
