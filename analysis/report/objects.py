@@ -186,7 +186,7 @@ def section(objects: Objects, config: Config, people: Sequence[Member]) -> dict:
 def detector_rows(objects: Objects, columns: Sequence[str]) -> list[dict]:
     """Return error rates of the detector over all objects: a row per truth and quantity, a cell per indicator."""
     error = objects.rows("detector_error", object=ALL)
-    check = objects.rows("human_check", object=ALL, asked=ALL)
+    check = objects.rows("human_check", object=ALL)
     check = check.assign(truth="labels: " + check["annotator"].astype(str))
     rows = []
     for table, quantities in (

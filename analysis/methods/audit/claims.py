@@ -10,7 +10,7 @@ the probability of one test; within a question it keeps that probability whateve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -98,21 +98,19 @@ def with_ranks(table: pd.DataFrame, differences: pd.DataFrame, design: Design) -
     return pd.concat(frames, ignore_index=True)
 
 
-def sentences(tables: Tables, design: Design) -> dict[str, list[str]]:
-    """The sentences of the page, by question; a question without a finding has one sentence that says so."""
-    result = {}
+def sentences(tables: Tables, design: Design) -> Iterator[tuple[str, str]]:
+    """Yield the sentences of the page with their questions; one without a finding has a sentence that says so."""
     for name, (_, nothing) in QUESTIONS.items():
         rows = question_rows(tables, name)
-        significant = rows[rows["p_adjusted"] <= design.alpha].to_dict("records")
-        if name == "reference":
-            lines = [_reference(row, tables["shares"], design) for row in significant]
-        else:
-            lines = [(_between if name == "between" else _difference)(row, design) for row in significant]
-        if not lines and rows["p_adjusted"].notna().any():
+        significant = rows[rows["p_adjusted"] <= design.alpha]
+        for row in significant.to_dict("records"):
+            if name == "reference":
+                yield name, _reference(row, tables["shares"], design)
+            else:
+                yield name, (_between if name == "between" else _difference)(row, design)
+        if significant.empty and rows["p_adjusted"].notna().any():
             text = nothing.format(by=design.plural)
-            lines = [f"{text} (smallest adjusted {p_value(rows['p_adjusted'].min())})."]
-        result[name] = lines
-    return result
+            yield name, f"{text} (smallest adjusted {p_value(rows['p_adjusted'].min())})."
 
 
 def _reference(row: Row, shares: pd.DataFrame, design: Design) -> str:

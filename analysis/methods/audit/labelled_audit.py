@@ -79,9 +79,7 @@ class LabelledAudit:
     @property
     def findings(self) -> pd.DataFrame:
         """The sentences of the page: ``question`` and ``sentence``, from the adjusted tests of the whole page."""
-        texts = sentences(self.tables, self.design)
-        rows = [(question, line) for question, lines in texts.items() for line in lines]
-        return ListedTexts(rows, columns=["question", "sentence"])
+        return ListedTexts(sentences(self.tables, self.design), columns=["question", "sentence"])
 
     @property
     def unlabelled(self) -> int:
@@ -98,12 +96,6 @@ class LabelledAudit:
         from analysis.methods.audit.figure import draw_shares
 
         return draw_shares(self.shares, self.design)
-
-    def report(self, *, thumbnails: int = 20) -> str:
-        """Return the page as HTML in one file, with so many pictures of each cell; UserError for one unreadable."""
-        from analysis.methods.audit.page import render
-
-        return render(self, thumbnails)
 
     def write(
         self, out: str | os.PathLike[str] = "audit", *, thumbnails: int = 20, overwrite: bool = False
@@ -123,9 +115,10 @@ class LabelledAudit:
         UserError
             The folder holds an audit, or a picture cannot be read.
         """
+        from analysis.methods.audit.page import render
+
         require_new(Path(out), overwrite)
-        page = Path(out) / PAGE
-        text = self.report(thumbnails=thumbnails)
+        page, text = Path(out) / PAGE, render(self, thumbnails)
         for name, table in self.tables.items():
             write_bytes(page.with_name(f"{name}.csv"), csv_bytes(table))
             write_bytes(page.with_name(f"{name}.parquet"), table.to_parquet(index=False))
@@ -255,24 +248,19 @@ def audit(
         seed=seed,
         reader=columns["reading"],
     )
+    labelled = readings
     if design.reader:
         designs.require_reader(readings, path, design)
-    return LabelledAudit(folder, design, measure(rows, readings, design, resamples=resamples), tuple(notes))
-
-
-def measure(
-    rows: pd.DataFrame, readings: pd.DataFrame, design: Design, *, resamples: int = 2000
-) -> dict[str, pd.DataFrame]:
-    """The tables of an audit by name."""
+        labelled = readings[readings["answer"] != MISSING]
     pictures = readings.assign(decided=readings["answer"].isin(design.answers))
-    labelled = readings[readings["answer"] != MISSING] if design.reader else readings
-    return {
+    tables = {
         "pictures": pictures,
         **measure_cells(designs.count_cells(labelled, design), design),
-        "agreement": agreement_table(rows, level=design.level, resamples=resamples, seed=design.seed),
+        "agreement": agreement_table(rows, level=level, resamples=resamples, seed=seed),
         "confusions": confusion_table(pictures, design),
         "corrected": corrected_table(pictures, design),
     }
+    return LabelledAudit(folder, design, tables, tuple(notes))
 
 
 def measure_cells(cells: pd.DataFrame, design: Design) -> dict[str, pd.DataFrame]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import groupby, product
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,9 +40,8 @@ def render(audit: LabelledAudit, thumbnails: int) -> str:
             settings=settings,
             dots=_dots(audit, settings, thumbnails),
             questions=[
-                (QUESTIONS[key][0].format(**titles), lines, key)
-                for key, lines in sentences(tables, design).items()
-                if lines
+                (QUESTIONS[key][0].format(**titles), [line for _, line in lines], key)
+                for key, lines in groupby(sentences(tables, design), itemgetter(0))
             ],
             possible=possible(audit.shares, design),
             changes=question_rows(tables, "contrast").to_dict("records"),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+from statsmodels.stats.contingency_tables import StratifiedTable
 
 from analysis.methods.audit.design import ALL, Design, level_order
 from analysis.methods.audit.labels import MISSING
@@ -88,16 +89,9 @@ def chosen_whatever_is_read(pictures: pd.DataFrame, design: Design) -> float:
 
     Cochran, Mantel and Haenszel's over cells; NaN where all pictures of every cell are labelled, or read alike.
     """
-    from statsmodels.stats.contingency_tables import (
-        StratifiedTable,
-    )  # an audit without a machine does without
-
-    tables = []
-    for _, cell in pictures.groupby(list(design.factors), sort=False):
-        known, read = cell["answer"] != MISSING, cell["reading"] == design.answer
-        table = np.array([[(a & b).sum() for b in (read, ~read)] for a in (known, ~known)])
-        if (table.sum(axis=0) > 0).all() and (table.sum(axis=1) > 0).all():
-            tables.append(table)
+    groups = pictures.groupby(list(design.factors), sort=False)
+    tables = [pd.crosstab(cell["answer"] != MISSING, cell["reading"] == design.answer) for _, cell in groups]
+    tables = [table.to_numpy() for table in tables if table.shape == (2, 2)]
     if not tables:
         return np.nan
     with warnings.catch_warnings():

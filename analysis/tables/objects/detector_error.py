@@ -231,4 +231,4 @@ def checker_accuracy(model: str, level: float = 0.95) -> pd.DataFrame:
     return pd.DataFrame([row], columns=list(ERROR_COLUMNS))
 
 
-CHECK_COLUMNS = ("annotator", "asked", *COLUMNS, "version")
+CHECK_COLUMNS = ("annotator", *COLUMNS, "version")
