@@ -23,9 +23,6 @@ def parser() -> command_line.Parser:
     )
     main.add_run("directories of measured runs, two or more; every two are compared", "runs", nargs="+")
     main.add_out("comparison")
-    main.add_argument(
-        "--every", action="store_true", help="compare every site and step, not only the main ones"
-    )
     main.add_inference(permutations=True)
     main.add_seed("resamples and sign flips")
     return main

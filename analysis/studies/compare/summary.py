@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.metrics.registry import NO_STEP, Metric, headline_metrics
+from analysis.metrics.registry import Metric, headline_metrics
 from analysis.report.environment import environment
 from analysis.report.figures import Drawn, files, inline_svg
 from analysis.report.figures.forest import draw_forest
@@ -70,11 +70,9 @@ def summary(differences: pd.DataFrame, config: Config, level: float = 0.95) -> l
     """A verdict on each headline gap, and one on the presence of objects, of every two runs."""
     headline = {metric.place: metric for metric in headline_metrics(config.measure.text_readout)}
     sides = {"-".join(contrast): contrast for contrast in contrasts(config)}
-    gaps = differences[(differences["kind"] == "gap") & (differences["step"] == NO_STEP)]
     lines = [
-        verdict(row, metric, sides[row["what"]], level)
-        for row in gaps.to_dict("records")
-        if (metric := headline.get((row["space"], row["site"], row["metric"])))
+        verdict(row, headline[row["space"], row["site"], row["metric"]], sides[row["what"]], level)
+        for row in differences[differences["kind"] == "gap"].to_dict("records")
     ]
     objects = differences[differences["kind"] == "presence"]
     for (one, other, what), rows in objects.groupby(["first", "second", "what"], sort=False):
@@ -175,10 +173,8 @@ class RunComparison:
         return f"<pre>{html.escape(repr(self))}</pre>{plots}"
 
 
-def compared(runs: Sequence[Run], *, every: bool = False, **options) -> RunComparison:
+def compared(runs: Sequence[Run], **options) -> RunComparison:
     """Compare runs; `options` are those of `analysis.studies.compare.differences.compare`."""
     by_name = dict(zip(named(runs), runs, strict=True))
-    values, differences = compare(
-        {name: prompt_values(run, every=every) for name, run in by_name.items()}, **options
-    )
+    values, differences = compare({name: prompt_values(run) for name, run in by_name.items()}, **options)
     return RunComparison(runs, differences, values, options.get("level", 0.95))

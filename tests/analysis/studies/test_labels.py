@@ -228,18 +228,6 @@ def test_damaged_or_foreign_labels_give_one_line(run, questions, tmp_path, capsy
     assert line in error and error.count("\n") == 1 and str(path) in error
 
 
-def test_unreadable_labels_give_one_line(run, tmp_path, capsys):
-    (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00")
-    assert main(["read", str(run.path), str(tmp_path / "bytes.csv")]) == 2
-    assert main(["read", str(run.path), str(tmp_path / "none.csv")]) == 2
-    assert main(["sheet", str(tmp_path), "--out", str(tmp_path)]) == 2
-    assert (
-        "UTF-8" in (errors := capsys.readouterr().err)
-        and "none.csv: expected a table, found none" in errors
-        and "run.json" in errors
-    )
-
-
 # The sheet
 
 
