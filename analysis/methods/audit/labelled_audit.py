@@ -11,12 +11,11 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.methods.audit import design as designs
-from analysis.methods.audit.agreement import agreement_table
 from analysis.methods.audit.claims import adjust_page, possible, sentences
 from analysis.methods.audit.design import Design, Reference
 from analysis.methods.audit.differences import difference_table
 from analysis.methods.audit.labels import MISSING, UNDECIDED, find_columns, join_answers, read_labels
-from analysis.methods.audit.reader import confusion_table, corrected_table, remarks
+from analysis.methods.audit.reader import agreement_table, confusion_table, corrected_table, remarks
 from analysis.methods.audit.shares import between_table, rank_table, share_table
 from analysis.report.figures.style import Drawn, inline_svg
 from analysis.report.format import counted, listed
@@ -256,7 +255,7 @@ def audit(
     tables = {
         "pictures": pictures,
         **measure_cells(designs.count_cells(labelled, design), design),
-        "agreement": agreement_table(rows, level=level, resamples=resamples, seed=seed),
+        "agreement": agreement_table(rows, design, resamples),
         "confusions": confusion_table(pictures, design),
         "corrected": corrected_table(pictures, design),
     }
