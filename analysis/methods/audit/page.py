@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby, product
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from analysis.methods.audit.claims import QUESTIONS, possible, question_rows, sentences
 from analysis.methods.audit.design import ALL
@@ -15,14 +15,11 @@ from analysis.report.gallery import encode
 from probes.errors import UserError
 from probes.runs.images import read_image
 
-if TYPE_CHECKING:
-    from analysis.methods.audit.labelled_audit import LabelledAudit
-
 THUMBNAIL = 96  # pixels of the longer side
 
 
-def render(audit: LabelledAudit, thumbnails: int) -> str:
-    """The page as HTML, in one file, with so many pictures of each cell."""
+def render(audit: Any, thumbnails: int) -> str:
+    """The page of a `LabelledAudit` as HTML, in one file, with so many pictures of each cell."""
     tables, design, confusions = audit.tables, audit.design, audit.confusions
     titles = {"by": design.plural, "others": " and ".join(design.others)}
     right = confusions[(confusions["label"] == confusions["reading"]) & (confusions["label"] != UNDECIDED)]
@@ -56,7 +53,7 @@ def render(audit: LabelledAudit, thumbnails: int) -> str:
     )
 
 
-def _dots(audit: LabelledAudit, settings: list[str], thumbnails: int) -> list[dict[str, Any]]:
+def _dots(audit: Any, settings: list[str], thumbnails: int) -> list[dict[str, Any]]:
     """The cells of models, with what their dots show and the pictures behind them."""
     design, dots = audit.design, []
     keys = ["model", *design.factors]

@@ -1,16 +1,11 @@
-"""The arguments of ``triptych decode``, and their defaults."""
+"""The arguments of ``triptych decode``."""
 
 from __future__ import annotations
 
 import argparse
 
+from analysis.methods.decoding import FOLDS, NOT_USED, SITES, STRENGTH
 from probes import command_line
-
-NOT_USED = "Readable is not used: what a probe reads at a place, the model need not make use of there."
-# of those read by default; keys, values and heads where they are named
-SITES = ("text.*", "latent", "unet.*")
-FOLDS = 5
-STRENGTH = 1.0  # scikit-learn's C, of standardised activations
 
 
 def parser() -> command_line.Parser:

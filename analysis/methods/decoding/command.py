@@ -16,8 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.methods.decoding import fit, places
-from analysis.methods.decoding.arguments import NOT_USED
+from analysis.methods.decoding import NOT_USED, fit, places
 from analysis.methods.decoding.figures import draw_scores
 from analysis.methods.decoding.generate import generate
 from analysis.methods.decoding.scores import USUAL, Choice

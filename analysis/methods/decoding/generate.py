@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from analysis.methods.decoding.arguments import SITES
+from analysis.methods.decoding import SITES
 from analysis.methods.decoding.places import require_prompts, roles
 from probes.config.schema import Config
 from probes.errors import UserError

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from sklearn.linear_model import LogisticRegression
 
-from analysis.methods.decoding.arguments import FOLDS, STRENGTH
+from analysis.methods.decoding import FOLDS, STRENGTH
 from analysis.stats.auc import Bootstrap, IntervalEstimate, across_folds
 
 VERSION = "decoding/3"
