@@ -139,7 +139,7 @@ def section(objects: Objects, config: Config) -> dict:
     error, check = (
         objects.rows(name, object=ALL, indicator=ALL) for name in ("detector_error", "human_check")
     )
-    check = check[check["asked"] == ALL].assign(truth="labels: " + check["annotator"].astype(str))
+    check = check.assign(truth="labels: " + check["annotator"].astype(str))
     known = pd.concat([error, check])
     whom = "the toyworld checker" if len(error) else "people" if len(check) else ""
     table = objects.tables["objects"]

@@ -233,6 +233,5 @@ PEOPLE = replace(
     DETECTOR,
     rows="{{ annotator }}: {{ quantity }}",
     title="The detector against people",
-    where=f"asked == 'all' and {DETECTOR.where}",
     note=DETECTOR.note + " Kappa: agreement of two people beyond chance.",
 )

@@ -1,8 +1,7 @@
 """Compare two or more runs on the same prompts: ``triptych compare RUN RUN [RUN ...]``.
 
 Writes ``differences.csv`` (every quantity, every two runs: difference, interval, test), ``values.csv`` (every quantity
-of every run), ``depth.csv`` (the gap by depth in the denoiser and by noise, also across architectures), figures of
-them as PDF and PNG, and ``comparison.html`` with a sentence on every quantity.
+of every run), a figure of them as PDF and PNG, and ``comparison.html`` with a sentence on every quantity.
 The statistics: `analysis.studies.compare.differences`.
 """
 
@@ -24,9 +23,6 @@ def parser() -> command_line.Parser:
     )
     main.add_run("directories of measured runs, two or more; every two are compared", "runs", nargs="+")
     main.add_out("comparison")
-    main.add_argument(
-        "--every", action="store_true", help="compare every site and step, not only the main ones"
-    )
     main.add_inference(permutations=True)
     main.add_seed("resamples and sign flips")
     return main

@@ -23,14 +23,12 @@ from probes.toyworld.draw import SIZE
 
 CHECKER = "toyworld-checker"
 ERROR_COLUMNS = ("truth", *COLUMNS, "version")
-CHECK_COLUMNS = ("annotator", "asked", *COLUMNS, "version")
+CHECK_COLUMNS = ("annotator", *COLUMNS, "version")
 ERROR_VERSION = "detector_error/2"
 IMAGES = 512  # read at a time
 
 
-Checked = tuple[
-    pd.DataFrame, pd.DataFrame
-]  # images that were observed; what the checker sees, by ``sample_id``
+Checked = tuple[pd.DataFrame, pd.DataFrame]  # images observed; what the checker sees, by ``sample_id``
 
 
 def detector_error(run: Run, objects: pd.DataFrame, checked: Checked) -> pd.DataFrame:
