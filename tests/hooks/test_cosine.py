@@ -6,7 +6,7 @@ import torch
 from scipy.spatial.distance import cosine as scipy_cosine
 
 from hooks import HookError
-from hooks.cosine import cosine, cosine_of_tokens, group_size
+from hooks.cosine import cosine, cosine_of_tokens
 from hooks.tensors import BLOCK, gram, sum_blocks
 
 PAIRS = [(0, 1), (0, 2), (3, 1), (2, 2)]
@@ -85,20 +85,6 @@ def test_shared_positions_beyond_the_prompt():
         cosine_of_tokens(rows(2, 6, 5), torch.tensor([0]), torch.tensor([1]), [([6], [0])])
 
 
-@pytest.mark.parametrize(
-    ("shape", "dtype", "group"),
-    [((6, 5), torch.float32, 1), ((6, 3, 50, 60), torch.bfloat16, 3), ((6, 2 * 512 + 1), torch.float32, 6)],
-)
-def test_products_of_a_group_in_one_pass(shape, dtype, group):
-    values = (rows(*shape) + 0.5).to(dtype)
-    found = gram(values, group).view(-1, group, group)
-    flat = values.flatten(1).double().unflatten(0, (-1, group))
-    lengths = flat.norm(dim=-1)
-    scale = lengths[:, :, None] * lengths[:, None, :]
-    bound = product_error(flat.shape[-1])
-    torch.testing.assert_close(found.double() / scale, flat @ flat.mT / scale, rtol=0, atol=bound)
-
-
 def test_a_million_products_lose_no_precision():
     values = rows(3, 320 * 64 * 64).relu() + 0.1
     exact = values.double() @ values.double().T  # all positive: the sum of |a_i b_i| is the product itself
@@ -145,21 +131,6 @@ def test_autocast_does_not_round_products():
     with torch.autocast("cpu", torch.bfloat16):
         within = gram(values, 2)
     assert torch.equal(within, gram(values, 2))
-
-
-@pytest.mark.parametrize(
-    ("pairs", "count", "size"),
-    [
-        ([(0, 1), (3, 5)], 6, 3),
-        ([(2, 3)], 6, 2),
-        ([], 3, 1),
-        ([(0, 11)], 12, 12),
-        ([(0, 33)], 34, 34),
-        ([(0, 4), (1, 5)], 20, 10),
-    ],
-)
-def test_groups_that_no_pair_crosses(pairs, count, size):
-    assert group_size(pairs, count) == size
 
 
 def test_products_of_reduced_precision_are_exact(monkeypatch):

@@ -47,21 +47,14 @@ def self_patches(pipe):
         for part in parts
         for branch, donor in (("both", "own"), ("conditional", "local"))
     ]
-    for site in (
-        "unet.conv_in",
-        "unet.mid.resnet.0",
-        "unet.mid",
-        "unet.down.0",
-        f"{cross.rpartition('.cross')[0]}",
-    ):
-        patches += [Patch(site, source=2, into=2), Patch(site, source=2, into=2, donor="local", steps=[1])]
-    patches += [Patch("text.layers.0", source=2, into=2, branch="both"), Patch("latent", source=2, into=2)]
     patches += [
-        Patch("text.layers.1.attn.heads", source=2, into=2, heads=[1]),
-        Patch("vae.decoder.mid", source=2, into=2),
+        Patch(site, source=2, into=2, donor="local", steps=[1]) for site in ("unet.conv_in", "unet.mid")
     ]
+    patches += [Patch("text.layers.0", source=2, into=2, branch="both"), Patch("latent", source=2, into=2)]
+    patches += [Patch("text.layers.1.attn.heads", source=2, into=2, heads=[1])]
     patches += [Patch("latent.final", source=0, into=0)]
-    return patches
+    whole = [one.address for one in sites.available(pipe) if one.read_only is None]
+    return patches + [Patch(address, source=2, into=2) for address in whole]
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "fused"])
