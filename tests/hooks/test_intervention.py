@@ -318,16 +318,3 @@ def test_texts_that_the_encoder_did_not_give_cannot_be_patched(toy):
         draw(toy, ROWS, num_images_per_prompt=2)
     with pytest.raises(HookError, match="pass prompts, not prompt_embeds"), Intervention(toy, [patch]):
         draw(toy, None, prompt_embeds=states, negative_prompt_embeds=negative)
-
-
-def test_an_intervention_says_what_it_writes_and_has_written(toy):
-    patch = swap(CROSS, part=("key", "value"), steps=range(1), heads=(0,))
-    assert repr(patch) == (
-        f"Patch('{CROSS}', part=('key', 'value'), source=(1,), into=(2,), heads=(0,), steps=[0])"
-    )
-    along = Patch("unet.mid", into=0, mode="add", direction=np.ones(8), factor=2.0)
-    assert repr(along) == "Patch('unet.mid', into=(0,), mode='add', direction=<8 numbers>, factor=2.0)"
-    assert "1 patch; to be used as `with intervention:`" in repr(Intervention(toy, [patch]))
-    _, intervention = written(toy, [patch])
-    assert repr(intervention).startswith(f"Intervention({type(toy).__name__}, 1 patch; done)")
-    assert f"2 writes, largest change {intervention.written[0].largest_change:.4g}" in repr(intervention)
