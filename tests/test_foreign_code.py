@@ -238,14 +238,6 @@ def test_readers_that_are_called_by_themselves(tmp_path, path):
     assert not marker.exists()
 
 
-def test_arrays_of_trust_are_never_unpickled(tmp_path):
-    marker = tmp_path / "ran"
-    folder = evil_folder(tmp_path / "evil", marker, "evil")
-    with pytest.raises(UserError, match=r"expected arrays mean and tex_dir"):
-        _ = Trust(str(folder))._texture
-    assert not marker.exists()
-
-
 @pytest.mark.parametrize(
     "path",
     [pytest.param(path, marks=pytest.mark.slow if number % 8 else ()) for number, path in enumerate(OTHERS)],

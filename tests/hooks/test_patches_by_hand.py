@@ -28,7 +28,6 @@ PROMPTS = ["a person in the park", "a woman in the park", "a man in the park"]  
 # guidance runs in a second call of the transformer, behind that of the prompts
 SECOND_CALLS = ("qwen-image", "lumina2", "chroma", "ovis-image")
 TOKENS = {"sana": 256}  # of the image; 64 of all others
-CLIP, T5 = "text_model.encoder.layers", "encoder.block"
 
 
 @dataclass(frozen=True)
@@ -66,25 +65,6 @@ BLOCKS = {
     ),
     "chroma": (DOUBLE, SINGLE),
     "ovis-image": FLUX,
-}
-# by address the layers of each text encoder
-TOWERS = {
-    "sd3": {
-        "text": f"text_encoder.{CLIP}",
-        "text_2": f"text_encoder_2.{CLIP}",
-        "text_3": f"text_encoder_3.{T5}",
-    },
-    "flux": {"text": "text_encoder.encoder.layers", "text_2": f"text_encoder_2.{T5}"},
-    "t5": {"text": f"text_encoder.{T5}"},
-    "decoder": {"text": "text_encoder.layers"},
-    "qwen-vl": {"text": "text_encoder.model.language_model.layers"},
-}
-TOWERS_OF = {
-    **dict.fromkeys(("sd3", "sd35"), "sd3"),
-    **dict.fromkeys(("flux-dev", "flux-schnell"), "flux"),
-    **dict.fromkeys(("pixart-alpha", "pixart-sigma", "auraflow", "chroma"), "t5"),
-    **dict.fromkeys(("sana", "lumina2", "z-image", "ovis-image"), "decoder"),
-    "qwen-image": "qwen-vl",
 }
 QUICK = ("sd3", "flux-dev", "sana")  # of the three ways in which a block takes the text; the others are slow
 
@@ -226,25 +206,3 @@ def test_the_pooled_text(dit, check, kind):
     with hooked(pipe.transformer.register_forward_pre_hook(change, with_kwargs=True)):
         expected = draw(pipe, kind, PROMPTS)
     check(kind, Patch("text.pooled", **SWAP), expected)
-
-
-@pytest.mark.parametrize(
-    ("kind", "tower"), tiers(((kind, tower) for kind in KINDS for tower in TOWERS[TOWERS_OF[kind]]), QUICK)
-)
-def test_a_layer_of_each_text_encoder(dit, check, kind, tower):
-    """The first run of an encoder is that of the prompts; what transformers gathers as hidden states comes after."""
-    pipe, runs = dit(kind), []
-
-    def change(module: Any, args: Any, output: Any) -> Any:
-        runs.append(True)
-        if len(runs) > 1:
-            return None
-        whole = output if isinstance(output, tuple) else (output,)
-        states = whole[0].clone()
-        states[RECIPIENT] = states[DONOR]
-        return (states, *whole[1:]) if isinstance(output, tuple) else states
-
-    layer = attrgetter(TOWERS[TOWERS_OF[kind]][tower])(pipe)[1]
-    with hooked(layer.register_forward_hook(change, prepend=True)):
-        expected = draw(pipe, kind, PROMPTS)
-    check(kind, Patch(f"{tower}.layers.1", **SWAP), expected)
