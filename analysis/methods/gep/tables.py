@@ -125,7 +125,6 @@ def agreement_table(
     """
     rows = []
     contrasts = [pair for pair in compared if pair[2] == "contrast"]
-    ends = [(1 - measure.level) / 2, (1 + measure.level) / 2]
     for labels, about in _compared((one for one in audits if one.source in LABELS), contrasts):
         words, by = (about["first"], about["second"]), about.pop("source")
         for estimate in audits:
@@ -140,15 +139,24 @@ def agreement_table(
             ceiling = label_ceiling(truth, estimate, *words, seed=measure.seed)
             about |= {"source": estimate.source, "labels": by, "n": n[0], "level": measure.level}
             about["n_contexts"] = int((~np.isnan(truth.values)).any(axis=(1, 2, 3)).sum())
-            for name, drawn in zip(("tau", "mcc", "pearson"), values):
-                row = {"measure": name, "value": drawn[0], "ceiling": ceiling if name == "tau" else np.nan}
-                row |= dict.fromkeys(("low", "high"), np.nan)
-                row["reason"] = "too few contexts, or no difference to order"
-                if len(drawn) > 1 and np.isnan(drawn[1:]).mean() <= 0.05:
-                    row["low"], row["high"] = np.nanquantile(drawn[1:], ends)
-                    row["reason"] = ""
-                rows.append(about | row)
+            drawn = dict(zip(("tau", "mcc", "pearson"), values))
+            new = with_percentiles(drawn, about, measure.level, "too few contexts, or no difference to order")
+            rows += [row | {"ceiling": ceiling if row["measure"] == "tau" else np.nan} for row in new]
     return pd.DataFrame(rows)
+
+
+def with_percentiles(
+    drawn: Mapping[str, NDArray[np.float64]], about: Mapping[str, Any], level: float, reason: str
+) -> list[dict[str, Any]]:
+    """Return a row a measure: its first value, and percentiles of the others, resampled; else the reason."""
+    rows, ends = [], [(1 - level) / 2, (1 + level) / 2]
+    for name, values in drawn.items():
+        row = {**about, "measure": name, "value": values[0], "low": np.nan, "high": np.nan, "reason": reason}
+        if len(values) > 1 and np.isnan(values[1:]).mean() <= 0.05:
+            row["low"], row["high"] = np.nanquantile(values[1:], ends)
+            row["reason"] = ""
+        rows.append(row)
+    return rows
 
 
 def _vectors(one: Audit, words: tuple[str, str], counts: NDArray[np.float64]) -> NDArray[np.float64]:
