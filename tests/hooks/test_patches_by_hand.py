@@ -28,6 +28,14 @@ PROMPTS = ["a person in the park", "a woman in the park", "a man in the park"]  
 # guidance runs in a second call of the transformer, behind that of the prompts
 SECOND_CALLS = ("qwen-image", "lumina2", "chroma", "ovis-image")
 TOKENS = {"sana": 256}  # of the image; 64 of all others
+# the layers of each text encoder
+TOWERS = (
+    ("sd3", "text", "text_encoder.text_model.encoder.layers"),
+    ("sd3", "text_2", "text_encoder_2.text_model.encoder.layers"),
+    ("sd3", "text_3", "text_encoder_3.encoder.block"),
+    ("flux-dev", "text", "text_encoder.encoder.layers"),
+    ("sana", "text", "text_encoder.layers"),
+)
 
 
 @dataclass(frozen=True)
@@ -206,3 +214,22 @@ def test_the_pooled_text(dit, check, kind):
     with hooked(pipe.transformer.register_forward_pre_hook(change, with_kwargs=True)):
         expected = draw(pipe, kind, PROMPTS)
     check(kind, Patch("text.pooled", **SWAP), expected)
+
+
+@pytest.mark.parametrize(("kind", "tower", "layers"), TOWERS)
+def test_a_layer_of_each_text_encoder(dit, check, kind, tower, layers):
+    """The first run of an encoder is that of the prompts; what transformers gathers as hidden states comes after."""
+    pipe, runs = dit(kind), []
+
+    def change(module: Any, args: Any, output: Any) -> Any:
+        runs.append(True)
+        if len(runs) > 1:
+            return None
+        whole = output if isinstance(output, tuple) else (output,)
+        states = whole[0].clone()
+        states[RECIPIENT] = states[DONOR]
+        return (states, *whole[1:]) if isinstance(output, tuple) else states
+
+    with hooked(attrgetter(layers)(pipe)[1].register_forward_hook(change, prepend=True)):
+        expected = draw(pipe, kind, PROMPTS)
+    check(kind, Patch(f"{tower}.layers.1", **SWAP), expected)

@@ -119,12 +119,13 @@ def _score(name: str, candidates: Texts, wanted: Texts) -> CaptionScore:
         return CaptionScore(np.nan, nothing, reason=reason)
     # METEOR parts the references of a caption, of which there is one, by three bars
     plain = {index: [text.replace("|||", " ") for text in texts] for index, texts in wanted.items()}
-    program = resolve_name(f"{PACKAGE}.{name}.{name}:{name.title()}")()
+    program = None
     try:
+        program = resolve_name(f"{PACKAGE}.{name}.{name}:{name.title()}")()
         value, each = program.compute_score(plain, dict(candidates))
     except Exception as error:  # programs in Java fail in every way there is
         text = str(error)
-        if name == "meteor":
+        if program is not None and name == "meteor":
             program.meteor_p.kill()
             text = program.meteor_p.stderr.read().decode(errors="replace")
             if program.lock.locked():  # the package leaves it so, and would wait for it at the end

@@ -7,7 +7,7 @@ from scipy import stats
 
 from analysis.metrics.registry import headline_metrics
 from analysis.studies.compare.differences import KEYS, TOO_FEW, compare, prompt_values
-from analysis.studies.compare.summary import summary, verdict
+from analysis.studies.compare.summary import compared, summary, verdict
 from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.runs.run import Run
@@ -163,6 +163,13 @@ def test_the_command_line_writes_tables_and_forest(runs, tmp_path, capsys):
     before = {name: (out / name).read_bytes() for name in names}
     main([*(str(run.path) for run in runs[:2]), "--out", str(out), *options])
     assert all((out / name).read_bytes() == data for name, data in before.items())
+
+
+def test_a_contrast_that_the_runs_lack_is_named(runs):
+    comparison = compared(runs[:2], **SMALL)
+    assert comparison.plot("masculine-feminine").name == comparison.plot().name
+    with pytest.raises(UserError, match="did you mean masculine-feminine"):
+        comparison.plot("masculine-femine")
 
 
 def test_other_prompts_and_indicators_and_the_same_run_are_one_line(runs, tmp_path, capsys):
