@@ -61,6 +61,7 @@ def _disparity(shown: Measured) -> pd.DataFrame:
             "absent": not measured,
         }
         known |= {"why": (shown.run.meta.get("not_observed") or {}).get(metric.metric, ""), "mean": math.nan}
+        known |= {"ci_low": math.nan, "ci_high": math.nan, "n": math.nan, "reason": ""}
         for first, second in pairs:
             main = first == chosen.reference and second in chosen.main
             value = measured.get(pair_name(first, second, chosen.names), {})
@@ -71,7 +72,8 @@ def _disparity(shown: Measured) -> pd.DataFrame:
 def _similarity(shown: Measured) -> pd.DataFrame:
     """Table 6: co-occurrence similarity of the reference with every other main indicator, persons in, then left out."""
     chosen, table = shown.words["compared"], shown.rows("disparity", "metric == 'cooccurrence'")
-    measured = table.set_index(["site", "pair"])[["mean", "ci_low", "ci_high"]].to_dict("index")
+    cells = table.set_index(["site", "pair"]).reindex(columns=["mean", "ci_low", "ci_high"])
+    measured = cells.to_dict("index")
     main = chosen.main if len(chosen.main) > 1 else chosen.names
     others = (
         [other for other in main if other != chosen.reference] if "table07_chi_square" in shown.tables else []

@@ -46,6 +46,8 @@ def words(shown: Measured) -> dict[str, Any]:
 def _ranked(shown: Measured) -> pd.DataFrame:
     """Table 6: scores by each estimate with their ranks, and how these follow the ranks by labels."""
     rows = shown.rows("gep_score", _CONTRAST)
+    if rows.empty:
+        return rows
     rank = rows.groupby("source")["score"].rank(method="min")
     wide = rows.pivot(index=["setting", "model"], columns="source", values="score")
     tau = wide.corr(method="kendall")[shown.words["source"]].rename("tau")

@@ -26,6 +26,7 @@ from analysis.stats.resampling import resample_counts
 from analysis.study import Comparison
 from probes.config.schema import Measure
 
+UNDEFINED = 0.05  # share of resamples without a value with which an interval is still given
 LABELS = ("checker", "human")  # sources that say whether an attribute is there; the others estimate it
 
 
@@ -152,7 +153,7 @@ def with_percentiles(
     rows, ends = [], [(1 - level) / 2, (1 + level) / 2]
     for name, values in drawn.items():
         row = {**about, "measure": name, "value": values[0], "low": np.nan, "high": np.nan, "reason": reason}
-        if len(values) > 1 and np.isnan(values[1:]).mean() <= 0.05:
+        if len(values) > 1 and np.isnan(values[1:]).mean() <= UNDEFINED:
             row["low"], row["high"] = np.nanquantile(values[1:], ends)
             row["reason"] = ""
         rows.append(row)

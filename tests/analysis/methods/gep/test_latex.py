@@ -23,9 +23,10 @@ def published(name):
 
 
 def agreement(table):
-    """Rows of ``gep_agreement``, of columns of a published table."""
+    """Rows of ``gep_agreement`` or of that of artificial sets, of columns of a published table."""
     table = table.rename(columns={"kendall_tau": "tau"})
-    long = table.melt(["model", "setting", "estimator"], ["tau", "mcc"], var_name="measure")
+    keys = [name for name in ("model", "setting", "n_examples", "estimator") if name in table]
+    long = table.melt(keys, ["tau", "mcc"], var_name="measure")
     return long.assign(
         source=long["estimator"].map(SOURCE), labels="human", n=15, ceiling=1.0, **ENDS, **WORDS
     )
@@ -51,6 +52,7 @@ def tables():
             "gep_contexts": contexts,
             "gep_auc": auc.assign(source=auc["estimator"].str.removesuffix("-f_a"), labels="human"),
             "gep_agreement": agreement(published("table4_correlations")),
+            "gep_artificial_agreement": agreement(published("table5_artificial")),
             "gep_clip_score": fit,
         }
         made[model] = {name: table[table["model"] == model] for name, table in own.items()}
@@ -81,7 +83,7 @@ def printed(tables):
 
 def test_every_table_of_such_columns_is_made(printed):
     latex = [pivot.latex for spec in GEP for pivot in spec.pivots if pivot.latex]
-    assert len(latex) == 8 and len(printed) == len(latex) + 2  # frequencies and vectors by setting
+    assert len(latex) == 9 and len(printed) == len(latex) + 2  # frequencies and vectors by setting
 
 
 def wide(table, index, columns, values, digits=2):
@@ -139,6 +141,14 @@ def test_correlations_and_contexts(printed):
         assert cells[heads.index("tau")] == f"{own.kendall_tau:.3f} [-1.00, 1.00] (at most 1.00)"
         assert cells[heads.index("mcc")].startswith(f"{own.mcc:.3f} [")
         assert cells[heads.index("attributes")] == "15"
+    heads, rows = printed["05_artificial"]
+    for own in published("table5_artificial").itertuples():
+        cells = rows[f"{own.model}: {SOURCE[own.estimator]} by human"]
+        assert cells == [
+            f"{own.kendall_tau:.3f} [-1.00, 1.00]",
+            str(own.n_examples),
+            f"{own.mcc:.3f} [-1.00, 1.00]",
+        ]
     heads, rows = printed["15_contexts"]
     for (setting, model), own in published("table15_by_context").groupby(["setting", "model"]):
         place = heads.index(f"{setting}, {model}")

@@ -197,6 +197,15 @@ def test_the_interval_of_a_clip_score_is_of_the_mean_over_images(made, monkeypat
     np.testing.assert_allclose(means, table["clip_score"])
 
 
+def test_estimates_follow_the_known_differences_of_artificial_sets(made):
+    table = made[0].table("gep_artificial_agreement").set_index(["source", "measure"])
+    assert set(table.index.get_level_values("source")) == {"C", "CC", "CLS", "CC thing", "CLS alone"}
+    assert {"tau", "mcc", "pearson"} <= set(table.loc["CLS"].index)
+    assert table.loc[("CLS", "tau"), "value"] > 0.7
+    assert (table["low"] <= table["value"]).all() and (table["value"] <= table["high"]).all()
+    assert (table["n_attributes"] == 2).all() and set(table["n_examples"]) == {80}
+
+
 def test_the_section_of_the_report_says_more_than_chance_where_it_is(made):
     run, _ = made
     shown = measured(METHOD, {run.config.model_name: run})
