@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from diffusers import DDIMScheduler, StableDiffusionImg2ImgPipeline, StableDiffusionPipeline
+from diffusers import DDIMScheduler, PNDMScheduler, StableDiffusionImg2ImgPipeline, StableDiffusionPipeline
 
 from hooks import HookError, Intervention, Patch, Probe
 from hooks.sites import Site
@@ -293,6 +293,17 @@ def test_a_pipeline_is_of_one_thread(toy):
         assert all_hooks(toy) == before
         draw(toy)
     assert len(probe.kept["latent"].values) == 3
+
+
+def test_pndm_repeats_a_timestep_and_overwrites_nothing(pipelines):
+    pipe = pipelines("sd1")
+    assert isinstance(pipe.scheduler, PNDMScheduler)
+    with Probe(pipe, sites=["unet.mid", "text.final"], pairs=PAIRS) as probe:
+        draw(pipe, num_inference_steps=4)
+    mid, text = (probe.similarity[name] for name in ("unet.mid:cosine", "text.final:cosine_sequence"))
+    assert mid.call.tolist() == [0, 1, 2, 3, 4] and mid.values.shape == (5, 3)
+    assert mid.timestep.tolist() == [float(t) for t in pipe.scheduler.timesteps]
+    assert len(set(mid.timestep)) == 4 and text.call.tolist() == [0] and np.isnan(text.timestep).all()
 
 
 def test_guidance_switched_off_on_the_way(toy):
