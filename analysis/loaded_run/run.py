@@ -229,7 +229,7 @@ class LoadedRun(RunImages):
         Parameters
         ----------
         name : str
-            As `plots` lists them: ``"bias-scores-masculine-feminine"``, ``"gep-vectors"``, ``"dalleval-professions"``,
+            As `plots` lists them: ``"bias-scores-masculine-feminine"``, ``"gep-vector"``, ``"dalleval-professions"``,
             ``"trace-shares"`` ...
 
         Examples

@@ -278,9 +278,9 @@ class Gep(Section):
     reference (`CC`), or by CLIP alone (`C`)."""
     labelled: int = option(20, ge=5, le=100000, unit="images", example=50)
     """Images of each word and attribute that are labelled to set the estimate right."""
-    examples: int = option(10, ge=0, le=1000, unit="images", example=0)
-    """Images of each attribute and scale that are generated for the artificial sets of the paper's Table 17; 0:
-    none."""
+    examples: int = option(10, ge=0, le=1000, unit="examples", example=0)
+    """Examples of each attribute and scale of the paper's Table 17 in artificial sets, which are put together of the
+    run's own images, 80 a side; 0: none."""
 
 
 class DallEval(Section):
