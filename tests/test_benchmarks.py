@@ -8,14 +8,10 @@ import pytest
 from probes.runs.run import Run
 from tests.analysis.synthetic_run import picture_table
 from tests.benchmarks import architectures, measure_scale
-from tests.benchmarks.daam_parity import PROMPTS, word_positions
 from tests.benchmarks.daam_side import versions
-from tests.benchmarks.gpu import LARGEST, extrapolated, fit
 from tests.benchmarks.launches import cost_rows
 from tests.benchmarks.page import RESULTS, benchmarks_page
 from tests.benchmarks.word_maps import _memory, _times, median_interval
-from tests.benchmarks.worker import Bench
-from tests.tiny import tiny_tokenizer
 
 # the most that the probe may add to a step on a GPU, and MiB an image
 BARS = {
@@ -63,25 +59,6 @@ def test_a_narrow_pipeline_has_the_real_ones_layers_and_heads(architecture, laye
     assert pipe.tokenizer.model_max_length == 77 and pipe.unet.config.sample_size == 8
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("architecture", "blocks"), [("sd3", (24, 0)), ("flux", (19, 38))])
-def test_a_transformer_has_the_real_ones_blocks_and_every_mode_draws_its_image(architecture, blocks):
-    case = {"size": 64, "steps": 1, "batch": 3, "guidance_scale": 3.5, "device": "cpu", "dtype": "float32"}
-    bench = Bench(case | {"build": {"architecture": architecture, "width": 0.02, "size": 64}})
-    transformer = bench.pipe.transformer
-    single = getattr(transformer, "single_transformer_blocks", ())
-    assert (len(transformer.transformer_blocks), len(single)) == blocks
-    answers = [bench.run(mode, 1, 3) for mode in ("bare", "words", "default")]
-    assert [answer["image_difference"] for answer in answers] == [0, 0, 0]
-
-
-def test_the_words_of_a_prompt_have_their_own_positions():
-    found = word_positions(tiny_tokenizer(), "A saleswoman and a woman, and a WOMAN")
-    assert [len(found[word]) for word in ("woman", "saleswoman", "a", "and")] == [2, 6, 3, 2]
-    assert not set(found["woman"]) & set(found["saleswoman"])
-    assert len(PROMPTS) == len(set(PROMPTS)) == 20
-
-
 def test_a_ratio_is_of_the_same_repetition():
     bare = [{"seconds": 1.0, "image_difference": 0.0}, {"seconds": 2.0, "image_difference": 0.0}]
     mode = [{"seconds": 1.1, "image_difference": 0.0}, {"seconds": 2.4, "image_difference": 1e-6}]
@@ -92,7 +69,6 @@ def test_a_ratio_is_of_the_same_repetition():
     assert _memory([130.0, 120.0], [95.0, 95.0], 3) == {
         "peak_mib": 125.0,
         "extra_mib_an_image": 10.0,
-        "peak_spread_mib": 10.0,
     }
 
 
@@ -100,21 +76,6 @@ def test_an_interval_of_the_median_is_that_of_the_binomial():
     # 25 values: ranks 8 and 18 hold the median in 1 - 2 P(B(25, 1/2) <= 7) = 95.7 %
     assert median_interval(range(1, 26)) == (8, 18)
     assert median_interval([3.0]) == (3.0, 3.0)
-
-
-def test_time_is_given_up_in_order():
-    assert fit(0.1, 1.0, modes=3, seconds=100, steps=50, repetitions=5) == (50, 5)
-    assert fit(0.1, 1.0, modes=3, seconds=40, steps=50, repetitions=5) == (50, 2)
-    assert fit(1.0, 1.0, modes=3, seconds=60, steps=50, repetitions=5) == (9, 2)
-    assert fit(9.0, 1.0, modes=3, seconds=60, steps=50, repetitions=5) == (0, 0)
-
-
-@pytest.mark.parametrize(
-    ("free", "largest", "expected"),
-    [(12_000, LARGEST, 18), (10**6, LARGEST, 96), (10**6, 10, 9), (100, LARGEST, 6)],
-)
-def test_a_batch_is_whole_triplets_and_leaves_some_memory(free, largest, expected):
-    assert extrapolated((2500.0, 4000.0), free, largest) == expected
 
 
 def test_the_run_for_measure_scale_is_one_that_can_be_read(tmp_path, monkeypatch):

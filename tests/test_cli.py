@@ -1,14 +1,12 @@
 """The command line as a user runs it: a whole run, stages that go on, one clear line for what is wrong."""
 
 import json
-import re
 import shutil
 
 import pyarrow.parquet as pq
 import pytest
 
 from probes.runs import parts, schemas
-from probes.runs.directory import claim
 from probes.runs.run import Run
 from tests.probes.conftest import flipped, stored
 from tests.runs import one_line, python, run_here
@@ -41,19 +39,6 @@ def test_a_whole_run(tiny):
 
 
 @pytest.mark.slow
-def test_stages_one_by_one(tiny, tmp_path, capsys):
-    path = tmp_path / "run"
-    stages = {"generate": "generated", "observe": "observed", "trace": "observed"}
-    for stage, status in (stages | {"measure": "measured", "report": "complete"}).items():
-        assert run_here(tiny.yaml, path, "--stage", stage) == 0, capsys.readouterr().err
-        assert status_of(path) == status
-    assert stored(path) == stored(tiny.run)
-    assert (path / "report.html").stat().st_size == pytest.approx(
-        (tiny.run / "report.html").stat().st_size, rel=0.05
-    )
-
-
-@pytest.mark.slow
 def test_measure_again_from_the_run_directory_alone(tiny_copy):
     """On a laptop, without the model: the folder is enough, and no torch is loaded."""
     before = (tiny_copy / "tables" / "gap.csv").read_bytes()
@@ -66,26 +51,6 @@ def test_measure_again_from_the_run_directory_alone(tiny_copy):
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "False"
     assert (tiny_copy / "tables" / "gap.csv").read_bytes() == before
-
-
-@pytest.mark.slow
-def test_observe_again(tiny_copy, tiny, tmp_path, capsys):
-    """Other choices need --overwrite, which generates nothing; without a detector the stage is skipped."""
-    config, other, before = json.loads(tiny.yaml.read_text()), tmp_path / "other.yaml", stored(tiny_copy)
-    other.write_text(json.dumps({**config, "observe": {**config["observe"], "batch": 2}}))
-    assert run_here(other, tiny_copy) == 2
-    one_line(capsys.readouterr(), "observe.batch is 4 there, expected 2", "--stage observe --overwrite")
-    written = (tiny_copy / "samples" / "part-00000.parquet").stat().st_mtime_ns
-    assert run_here(other, tiny_copy, "--stage", "observe", "--overwrite") == 0
-    meta = json.loads((tiny_copy / "run.json").read_text())
-    assert meta["config"]["resolved"]["observe"]["batch"] == 2
-    assert stored(tiny_copy) == before
-    assert (tiny_copy / "samples" / "part-00000.parquet").stat().st_mtime_ns == written
-    other.write_text(json.dumps({**config, "observe": {}}))
-    shutil.rmtree(tiny_copy / "observed")
-    capsys.readouterr()
-    assert run_here(other, tiny_copy, "--stage", "observe") == 2
-    assert "observe: objects skipped: no detector for the images of this model" in capsys.readouterr().err
 
 
 # Exit status 2, one line that names the place, nothing of a finished run lost.
@@ -157,35 +122,3 @@ def test_an_image_that_cannot_be_read(tiny_copy, capsys):
     assert set(run.left_out()) == {rows[1]["sample_id"]}
     assert run.meta["observer"]["counts"]["unreadable"] == 1
     assert (tiny_copy / "tables" / "gap.csv").read_bytes() != before
-
-
-def test_a_corrupted_record(tiny_copy, tiny, capsys):
-    (tiny_copy / "run.json").write_text('{"format": 1, ')
-    assert run_here(tiny.yaml, tiny_copy) == 2
-    one_line(capsys.readouterr(), "run.json: expected the record of a run")
-
-
-def test_two_at_once(tiny_copy, tiny, capsys):
-    with claim(tiny_copy, alone=True):
-        assert run_here(tiny.yaml, tiny_copy) == 2
-    one_line(capsys.readouterr(), "found another process that replaces what is here")
-    with claim(tiny_copy):
-        assert run_here(tiny.yaml, tiny_copy, "--overwrite") == 2
-    one_line(capsys.readouterr(), "expected to be the only one writing here")
-
-
-@pytest.mark.slow
-def test_a_report_without_figures(toyworld, tmp_path):
-    """`report.figures: false` leaves out figures, on the page and as files, and nothing else."""
-    copy, other = shutil.copytree(toyworld.run, tmp_path / "run"), tmp_path / "other.yaml"
-    config = json.loads(toyworld.yaml.read_text())
-    other.write_text(json.dumps({**config, "report": {**config["report"], "figures": False}}))
-    assert main([str(other), "--out", str(copy), "--quiet", "--stage", "report"]) == 0
-    assert any((toyworld.run / "figures").iterdir()) and not list(copy.glob("figures/*"))
-    before, after = ((path / "report.html").read_text("utf-8") for path in (toyworld.run, copy))
-    drawn = 'class="files">figures/'
-    assert drawn in before and drawn not in after
-    shown = re.compile(r"<data value[^>]*>")
-    assert shown.findall(after) == shown.findall(before) and shown.findall(after)
-    for file in (toyworld.run / "tables").iterdir():
-        assert (copy / "tables" / file.name).read_bytes() == file.read_bytes()

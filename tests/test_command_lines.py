@@ -1,7 +1,6 @@
 """Every command line goes through one front: one line and exit status 2 for what the user can mend, no traceback."""
 
 import argparse
-import ast
 import errno
 import importlib
 import json
@@ -16,20 +15,9 @@ import pytest
 from hooks.errors import HookError
 from probes import command_line
 from probes.errors import UserError
-from tests.test_imports import FILES, ROOT
+from tests.test_imports import ROOT
 from triptych.cli.main import COMMANDS, command, main, split_command
-from triptych.cli.run import _FIELDS as FIELDS
-from triptych.cli.run import field_flag
 
-# Print a page and take no argument.
-OUTSIDE = {
-    "lab/pages/sites.py",
-    "lab/pages/tables.py",
-    "lab/pages/metric_list.py",
-    "lab/pages/configuration.py",
-    "lab/pages/command_line.py",
-}
-DOORS = {"probes.run", "analysis.__main__", "triptych.__main__"}  # of `triptych run` and of `triptych`
 STUDIES = {f"triptych {name}" for name in COMMANDS}
 
 
@@ -38,33 +26,6 @@ def main_of(name: str):
     if name in STUDIES:
         return command(name.removeprefix("triptych "))
     return importlib.import_module(name).main
-
-
-def is_guard(node: ast.stmt) -> bool:
-    return isinstance(node, ast.If) and "__main__" in ast.unparse(node.test)
-
-
-def guarded() -> dict[str, ast.Module]:
-    """The modules that can be run, by name."""
-    found = {}
-    for path in FILES:
-        if path.as_posix() not in OUTSIDE:
-            tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-            if any(is_guard(node) for node in tree.body):
-                found[".".join(path.with_suffix("").parts)] = tree
-    return found
-
-
-def test_every_module_that_can_be_run_goes_through_the_front():
-    found = guarded()
-    assert set(found) > DOORS
-    for name in set(found) - DOORS:
-        tree = found[name]
-        guard = next(node for node in tree.body if is_guard(node))
-        assert ast.unparse(guard.body) in ("sys.exit(main())", "command_line.exit_at_once(main())"), name
-        main = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "main")
-        assert ast.unparse(main.body[-1]).startswith("return command_line.run("), name
-        assert "ArgumentParser(" not in ast.unparse(tree), f"{name}: a parser whose errors are not one line"
 
 
 def test_help_ends_well_and_an_unknown_option_does_not(capsys):
@@ -108,18 +69,6 @@ def test_help_ends_with_an_example_that_can_be_run():
             assert parser.parse_args(arguments)
             last = shown.format_help().rstrip().splitlines()[-2:]
             assert last[0].startswith("  triptych ") and last[1].startswith("      "), last
-
-
-def test_help_says_the_defaults():
-    """Of every option with a value that may be left out; what stands over a field of triplets.yaml is the schema's."""
-    of_fields = {field_flag(place) for fields in FIELDS.values() for place in fields}
-    for name in COMMANDS:
-        top = importlib.import_module(COMMANDS[name].module).parser()
-        for shown in (top, *lines_of(top).values()):
-            for action in shown._actions:
-                flags = set(action.option_strings) - of_fields
-                if flags and action.nargs != 0 and not action.required and action.help != argparse.SUPPRESS:
-                    assert "default" in shown._get_formatter()._get_help_string(action), (shown.prog, flags)
 
 
 def test_the_option_that_was_meant_is_named(capsys):
@@ -281,13 +230,3 @@ def test_a_reader_that_has_gone_is_no_fault():
     )
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.parametrize(
-    ("path", "folder"), [("a/b/page.md", False), ("a/b", True), ("page.md", False), ("there.md", False)]
-)
-def test_a_path_that_can_be_written_is_tried_and_left_as_it_was(path, folder, tmp_path):
-    (tmp_path / "there.md").write_text("before")
-    assert command_line.writable(tmp_path / path, folder=folder) == tmp_path / path
-    assert [file.name for file in tmp_path.rglob("*")] == ["there.md"]
-    assert (tmp_path / "there.md").read_text() == "before"

@@ -33,7 +33,7 @@ def test_the_table_of_folders_is_the_one_that_is_tested():
     assert said == {folder: set(below) for folder, below in BELOW.items()}
 
 
-# Six rows at once, in a copy of the packages.
+# Five rows at once, in a copy of the packages.
 
 METRIC = '''
 
@@ -106,15 +106,6 @@ def brightness(config):
     return Brightness(), ""
 '''
 
-PAGE = '''"""A page with a number: ``python -m lab.pages.metrics``."""
-
-from analysis.metrics.registry import headline_metrics
-from lab.templates import render
-
-if __name__ == "__main__":
-    print(render("metrics", metrics=headline_metrics()))
-'''
-
 
 def inserted(file: Path, before: str, text: str) -> None:
     """Put text before a line that stands once in a file."""
@@ -125,7 +116,7 @@ def inserted(file: Path, before: str, text: str) -> None:
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory):
-    """A copy of the packages in which six rows of the table are done."""
+    """A copy of the packages in which five rows of the table are done."""
     copy = tmp_path_factory.mktemp("extended")
     for package in ("hooks", "probes", "analysis", "triptych"):
         ignored = shutil.ignore_patterns("weights")  # what is compiled holds for what is not changed
@@ -151,17 +142,11 @@ def extended(tmp_path_factory):
         "    gallery: Annotated[",
         '    author: str | None = option(None, null="nobody", example="Ada")\n    """Who ran it."""\n',
     )
-    (copy / "lab/templates").mkdir(parents=True)
-    (copy / "lab/pages").mkdir()
-    for file in ("lab/__init__.py", "lab/templates/__init__.py", "lab/pages/__init__.py"):
-        shutil.copy(ROOT / file, copy / file)
-    (copy / "lab/templates/metrics.md.j2").write_text("There are {{ metrics | length }} metrics.\n", "utf-8")
-    (copy / "lab/pages/metrics.py").write_text(PAGE, "utf-8")
     return copy
 
 
 ALL = """
-import runpy, sys
+import sys
 from triptych.cli.main import main
 for line in (["greet", "world"], ["--help"], ["run", "--schema"], ["run", sys.argv[1], "--out", "run", "--quiet"]):
     print(f"<{line[0]}>", flush=True)
@@ -169,9 +154,6 @@ for line in (["greet", "world"], ["--help"], ["run", "--schema"], ["run", sys.ar
         assert main(line) == 0
     except SystemExit as end:
         assert end.code == 0
-sys.argv = ["metrics"]
-print("<page>")
-runpy.run_module("lab.pages.metrics", run_name="__main__")
 """
 
 
@@ -197,7 +179,7 @@ def said(extended, tiny):
     )
     assert done.returncode == 0, done.stderr
     parts = re.split(r"<([\w-]+)>\n", done.stdout)[1:]
-    return dict(zip(["greet", "help", "schema", "run", "page"], parts[1::2], strict=True))
+    return dict(zip(["greet", "help", "schema", "run"], parts[1::2], strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -235,8 +217,3 @@ def test_an_option_is_a_field_that_is_checked_recorded_and_in_the_schema(said, r
     assert run.meta["config"]["resolved"]["report"]["author"] == "Ada"
     schema = json.loads(said["schema"])
     assert schema["$defs"]["Report"]["properties"]["author"]["description"] == "Who ran it."
-
-
-@pytest.mark.slow
-def test_a_page_is_a_template_and_a_file(said):
-    assert re.fullmatch(r"There are \d+ metrics\.\n+", said["page"])

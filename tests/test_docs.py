@@ -71,20 +71,6 @@ def test_every_page_that_is_named_is_there():
                 assert (ROOT / found).exists(), f"{name}: {found}"
 
 
-def test_every_page_stands_in_a_folder_with_an_index():
-    assert {page.parent.name for page in DOCS.rglob("*.md") if "_build" not in page.parts} == {
-        "docs",
-        *FOLDERS,
-    }
-    for folder in FOLDERS:
-        assert "{toctree}" in (DOCS / folder / "index.md").read_text("utf-8")
-        assert f"{folder}/index" in (DOCS / "index.md").read_text("utf-8")
-    for folder in set(FOLDERS) - {"tutorials"}:
-        listed = re.findall(r"^\w+$", (DOCS / folder / "index.md").read_text("utf-8"), re.M)
-        pages = {page.stem for page in (DOCS / folder).glob("*.md")} - {"index"}
-        assert sorted(listed) == sorted(pages), folder
-
-
 def test_the_page_of_the_command_line_is_that_of_the_parsers():
     text = (DOCS / "reference" / "command_line.md").read_text("utf-8")
     assert text == command_line.page(), (

@@ -31,7 +31,7 @@ DRAWN = SETTINGS | {
     "capture": {"sites": ["latent.final"], "words": False},
 }
 # whole tables that hang on the images, their prompts and their seeds alone
-EQUAL = ("nouns", "object_claims", "table06_similarity", "detector_error")
+EQUAL = ("nouns", "object_claims")
 PIXELS = ("disparity", "gap")
 OF_PIXELS = ("ssim", "diff_pix", "resnet50", "clip", "dino", "split_product", "cooccurrence")
 GROUPED = ("cooccurrence", "object_tests", "table_tests", "table07_chi_square", "figure04_bias_scores")

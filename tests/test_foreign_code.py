@@ -12,11 +12,11 @@ import torch
 from PIL import Image
 from transformers import AutoTokenizer
 
-from analysis.methods.tracing.logits import LogitSettings, logits
+from analysis.methods.tracing.logits import logits
 from analysis.observe.checkpoints import find, read_weights
 from analysis.observe.features.registry import FEATURES
 from analysis.observe.skin.trust import FILES, Trust
-from probes.config.schema import schema_text
+from probes.config.schema import Config, schema_text
 from probes.errors import UserError
 from tests.analysis.observe.tiny_models import DETECTOR, SEGMENTER, save_detector
 from tests.evil_models import evil_folder, pickled, runs
@@ -230,18 +230,11 @@ def test_readers_that_are_called_by_themselves(tmp_path, path):
             assert all((folder / name).is_file() for name in FILES)
             Trust(str(folder)).load("cpu")
         elif path.startswith("measure"):
-            settings = LogitSettings("", ("a woman", "a man"), str(folder), (0, 1), ("cpu", "cpu"))
-            logits("classifier", [Image.new("RGB", (64, 64))], settings)
+            measure = {"logits": {"classifier": str(folder)}}
+            config = Config(prompts=["a {person}"], observe={"device": "cpu"}, measure=measure)
+            logits("classifier", [Image.new("RGB", (64, 64))], config)
         else:
             read_weights(find(str(folder / "model.pth"), path), path)
-    assert not marker.exists()
-
-
-def test_arrays_of_trust_are_never_unpickled(tmp_path):
-    marker = tmp_path / "ran"
-    folder = evil_folder(tmp_path / "evil", marker, "evil")
-    with pytest.raises(UserError, match=r"expected arrays mean and tex_dir"):
-        _ = Trust(str(folder))._texture
     assert not marker.exists()
 
 

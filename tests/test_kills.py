@@ -11,7 +11,6 @@ import shutil
 import signal
 import sys
 import time
-from collections import Counter
 
 import psutil
 import pytest
@@ -167,21 +166,19 @@ def ended(child):
 
 def killed_often(yaml_file, folder, whole, kills, workers=1, seed=0):
     """Kill so many attempts; every run that comes to its end is compared with the undisturbed one."""
-    (expected, took), draw, counts = whole, random.Random(seed), Counter()
+    (expected, took), draw, killed = whole, random.Random(seed), 0
     path, said = folder / "run", folder / "said"
-    while counts["killed"] < kills:
+    while killed < kills:
         child = forked(said, lambda: stages(yaml_file, path, workers))
-        number = (signal.SIGKILL, signal.SIGTERM)[counts["killed"] % 2]
+        number = (signal.SIGKILL, signal.SIGTERM)[killed % 2]
         time.sleep(draw.random() * took)
         helpers = psutil.Process(child).children(recursive=True)
         os.kill(child, number)  # of one that has ended nothing comes: it is not waited for yet
         status = ended(child)
         if status == 0:
-            counts["ended by itself"] += 1
             finished(path, expected)
             continue
-        counts["killed"] += 1
-        counts[f"while {reached(path)}"] += 1
+        killed += 1
         assert status == (-9 if number == signal.SIGKILL else 143), (status, said.read_text())
         if status == 143:
             line = "\nterminated: run the same command again to go on, finished parts are kept\n"
@@ -193,31 +190,6 @@ def killed_often(yaml_file, folder, whole, kills, workers=1, seed=0):
     status = ended(forked(said, lambda: stages(yaml_file, path, workers)))
     assert status == 0, said.read_text()
     finished(path, expected)
-    return counts
-
-
-@pytest.mark.slow
-def test_of_two_processes_on_a_folder_one_is_killed(yaml_file, whole, tmp_path):
-    """The other makes what that one was at, and ends with the bytes of one process."""
-    (expected, took), draw = whole, random.Random(3)
-    path = tmp_path / "run"
-    for _ in range(5):
-        children = [
-            forked(tmp_path / f"said-{index}", lambda: run_here(yaml_file, path, "--stage", "generate"))
-            for index in range(2)
-        ]
-        time.sleep(draw.random() * took / 2)
-        os.kill(children[0], signal.SIGKILL)
-        assert ended(children[0]) in (-9, 0)
-        assert ended(children[1]) == 0, (tmp_path / "said-1").read_text()
-        assert stages(yaml_file, path, 1) == 0
-        finished(path, expected)
-
-
-def reached(path):
-    """Where a run was killed, by what there is of it."""
-    kinds = [kind for kind in ("samples", "observed", "tables") if any((path / kind).glob("*.parquet"))]
-    return {0: "beginning", 1: "drawing", 2: "looking", 3: "measuring"}[len(kinds)]
 
 
 def finished(path, expected):
@@ -231,7 +203,5 @@ def finished(path, expected):
     ("workers", "kills"),
     [(2, 3), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1, 30), (2, 20)))],
 )
-def test_kills_at_random_moments(workers, kills, yaml_file, whole, tmp_path, capsys):
-    counts = killed_often(yaml_file, tmp_path, whole, kills, workers=workers, seed=workers)
-    with capsys.disabled():
-        print(f"{workers} processes: {dict(counts)}")
+def test_kills_at_random_moments(workers, kills, yaml_file, whole, tmp_path):
+    killed_often(yaml_file, tmp_path, whole, kills, workers=workers, seed=workers)

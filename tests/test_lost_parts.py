@@ -1,7 +1,6 @@
 """A run that lacks part files: what is missing is named, and nothing lost counts as nothing found."""
 
 import io
-import json
 import shutil
 from contextlib import redirect_stderr
 
@@ -132,17 +131,6 @@ def test_tables_alone_can_be_opened(tiny_copy, capsys):
     for kind in KINDS:
         shutil.rmtree(tiny_copy / kind)
     assert len(analysis.load_run(tiny_copy).gap()) and "missing samples/part-00000" in capsys.readouterr().err
-
-
-def test_of_a_record_that_does_not_say_its_kinds_nothing_is_missing(tiny_copy):
-    """As of one that another program wrote: what is there is all that is covered."""
-    meta = json.loads((tiny_copy / "run.json").read_text())
-    del meta["kinds"], meta["checksum"]
-    (tiny_copy / "run.json").write_text(json.dumps(meta))
-    lose(tiny_copy, "words", 0)
-    with redirect_stderr(io.StringIO()) as said:
-        analysis.load_run(tiny_copy)
-    assert said.getvalue() == ""
 
 
 def test_a_lost_part_of_a_run_on_a_damaged_record_is_one_line(tiny_copy, capsys):

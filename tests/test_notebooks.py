@@ -6,7 +6,6 @@ import re
 
 import nbformat
 import pytest
-from nbclient.exceptions import CellExecutionError
 
 import triptych
 from tests.notebooks import FOLDER, executed
@@ -78,36 +77,6 @@ def test_notebooks_are_short_and_end_in_a_figure_of_which_a_sentence_is_true(pat
     (shown,) = (output.data for output in figure.outputs)
     assert "image/png" in shown or "<img" in shown.get("text/html", "")
     assert caption.cell_type == "markdown" and caption.metadata.holds and caption.source.startswith("*")
-
-
-@pytest.mark.slow
-def test_a_notebook_is_executed_in_a_kernel(tmp_path):
-    """Paths in a temporary folder are written as they are there; a sentence that is not true is found."""
-    code = """
-import tempfile
-from pathlib import Path
-
-folder = Path(tempfile.mkdtemp())
-print(f"done in {folder / 'run'}")
-folder / "run"
-"""
-    cells = [
-        nbformat.v4.new_code_cell(code),
-        nbformat.v4.new_markdown_cell("so"),
-        nbformat.v4.new_code_cell("1"),
-    ]
-    cells[1].metadata["holds"] = "folder.is_dir()"
-    path = tmp_path / "notebooks" / "a.ipynb"
-    path.parent.mkdir()
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-    found = executed(path).cells
-    printed, shown = found[0].outputs
-    assert printed.text == "done in run\n" and shown.data["text/plain"] == "PosixPath('run')"
-    assert [cell.get("execution_count") for cell in found] == [1, None, 2]
-    cells[1].metadata["holds"] = "not folder.is_dir()"
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-    with pytest.raises(CellExecutionError, match="assert not folder"):
-        executed(path)
 
 
 RUN = [path for path in NOTEBOOKS if path.stem != ELSEWHERE]

@@ -88,7 +88,7 @@ HOLDS = {
     "docs/start/first_run.md": {"runs/first-light/report.html": ["<svg"]},
     "docs/how_to/labelled_pictures.md": {
         "": ["decided pictures a cell", "against its share in labour.csv"],
-        "audit/audit.html": ["data:image/jpeg;base64,"],
+        "audit/audit.html": ["data:image/png;base64,"],
     },
     "docs/how_to/latex.md": {"": ["gap &"]},
     "docs/how_to/word_map.md": {"person.png": ["PNG"], "dog.png": ["PNG"]},

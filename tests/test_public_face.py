@@ -241,7 +241,7 @@ def test_every_public_object_says_what_it_is(tasks, run):
 
 def test_figures_are_saved(run, tmp_path):
     assert run.plot("headline").save(tmp_path / "new" / "headline.pdf").read_bytes().startswith(b"%PDF")
-    assert Image.open(run.plot("gap-steps").save(tmp_path / "steps.png")).width > 1500
+    assert Image.open(run.plot("gap-layers").save(tmp_path / "layers.png")).width > 1500
     assert "<img" in run.gallery(1).save(tmp_path / "gallery.html").read_text("utf-8")
 
 

@@ -1,7 +1,6 @@
 """Runs that stop when their question is answered: the same decision and bytes, however they were drawn."""
 
 import json
-import shutil
 
 import pandas as pd
 import pytest
@@ -106,14 +105,6 @@ def test_a_run_that_ends_anywhere_goes_on_to_the_same_end(share, yaml_file, coun
 
 def drawn(path):
     return {name: data for name, data in stored(path).items() if not name.startswith("tables/")}
-
-
-def test_what_is_there_already_is_not_drawn_again(yaml_file, stopped, tmp_path):
-    shutil.copytree(stopped, tmp_path / "run")
-    before = stored(tmp_path / "run")
-    assert run_here(yaml_file, tmp_path / "run", "--stage", "generate") == 0
-    assert stored(tmp_path / "run") == before
-    assert Run.open(tmp_path / "run").meta["images"] == Run.open(stopped).meta["images"]
 
 
 @pytest.mark.slow

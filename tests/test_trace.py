@@ -1,7 +1,6 @@
 """Stage trace as a user runs it: a whole job, going on after an interruption, one clear line for what is wrong."""
 
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,15 +8,14 @@ import torch
 import yaml
 
 from probes.errors import UserError
-from probes.runs import parts, schemas
+from probes.runs import schemas
 from probes.runs.images import read_image
 from probes.runs.run import Run
 from probes.stages.trace import requirements, stage
-from tests.probes.conftest import Device, flipped, with_pipeline
+from tests.probes.conftest import flipped, with_pipeline
 from tests.tiny import tiny_pipeline
 from triptych.cli.main import main
 
-EXAMPLE = Path(__file__).parent.parent / "docs" / "how_to" / "trace.yaml"
 SETTINGS = {
     "indicators": {
         "neutral": "person",
@@ -167,22 +165,6 @@ def test_another_trace_is_refused_and_overwritten(copy, whole, model, tmp_path, 
     assert (copy / "samples").exists()
 
 
-@pytest.mark.slow
-def test_without_room_the_batch_is_halved(copy, model, tmp_path, monkeypatch, capsys):
-    file = settings(tmp_path, model, trace={"positions": [], "windows": 0, "cuts": False})
-    with monkeypatch.context() as patch:
-        with_pipeline(patch, Device(images=4))
-        assert run(file, copy, "--stage", "trace", "--overwrite") == 0
-    assert Run.open(copy).meta["trace_batch"] == [8, 4]
-    assert "trace: no room on the device for 8 images at a time: goes on with 4" in capsys.readouterr().err
-    assert parts.read_identity(copy / "traced" / "part-00000.parquet")["batch"] == 4
-    before = stored(copy)
-    assert run(file, copy, "--stage", "trace") == 0 and stored(copy) == before
-    with_pipeline(monkeypatch, Device(images=2))
-    assert run(file, copy, "--stage", "trace", "--overwrite") == 2
-    assert "expected room on the device for 3 images, found too little" in capsys.readouterr().err
-
-
 def test_an_image_without_numbers_is_recorded(copy, model, tmp_path, monkeypatch, capsys):
     def endless(pipe):
         real = pipe.vae.decode
@@ -223,11 +205,6 @@ WRONG = {
     "tokens": (
         {"indicators": {"neutral": "person", "feminine": "tall woman", "masculine": "man"}},
         "trace.positions: expected words of as many tokens, but in prompts[0]",
-    ),
-    "twice": ({"trace": {"heads": ["unet.mid"] * 2}}, "trace.heads[1]: 'unet.mid' stands twice: keep one"),
-    "windows": (
-        {"trace": {"windows": [[2, 1]]}},
-        "trace.windows[0]: expected the first step and the one after",
     ),
     "batch": ({"trace": {"batch": 2}}, "trace.batch: expected `auto` or an integer of at least 3"),
 }

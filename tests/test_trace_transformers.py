@@ -70,10 +70,6 @@ def test_what_is_wrong_is_one_line_before_anything_is_drawn(tmp_path, capsys):
             "trace: expected prompts under the model's own system prompt, got others",
         ),
         (
-            {"model": "toyworld-dit", "trace": {"sites": ["unet.mid"]}},
-            "trace.sites: 'unet.mid' matches no site",
-        ),
-        (
             {"model": "toyworld-dit", "trace": {"windows": [[0, 3]]}},
             "trace.windows: expected steps below 2, the calls of the transf",
         ),

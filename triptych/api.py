@@ -139,7 +139,6 @@ def compare(
     first: LoadedRun | str | os.PathLike[str],
     second: LoadedRun | str | os.PathLike[str],
     *more: LoadedRun | str | os.PathLike[str],
-    every: bool = False,
     **options: Any,
 ) -> RunComparison:
     """Return the comparison of each two of two or more measured runs, paired by the prompts that they share.
@@ -147,8 +146,6 @@ def compare(
     Parameters
     ----------
     first, second, *more : LoadedRun or path
-    every : bool
-        Compare every site and step, not only the main ones.
     **options
         ``level`` and ``resamples`` of the intervals, ``permutations`` of the tests, ``seed``: as of
         `analysis.studies.compare.differences.compare`.
@@ -165,7 +162,7 @@ def compare(
     from analysis.studies.compare.summary import compared
 
     runs = [one if isinstance(one, LoadedRun) else load_run(os.fspath(one)) for one in (first, second, *more)]
-    return compared([each.run for each in runs], every=every, **options)
+    return compared([each.run for each in runs], **options)
 
 
 def load_pipeline(

@@ -108,7 +108,7 @@ def _plan_generation(request: Request) -> RunPlan:
 
         require_allowed_size(config, source, len(samples))
     if request.includes("trace"):
-        from analysis.methods.tracing.logits import CLASSIFIER, logit_settings, require_networks
+        from analysis.methods.tracing.logits import CLASSIFIER, require_networks
         from analysis.methods.tracing.outcomes import chosen_outcomes
         from probes.stages.trace import requirements as tracing
 
@@ -118,7 +118,7 @@ def _plan_generation(request: Request) -> RunPlan:
         if CLASSIFIER in chosen_outcomes(config.measure.outcomes, config.model) and not (
             request.dry and config.measure.logits.classifier
         ):
-            require_networks([CLASSIFIER], logit_settings(config))
+            require_networks([CLASSIFIER], config)
     if request.includes("generate") and not request.dry:
         for warning in warnings(config, samples):
             request.print_line(warning)

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.stats.bootstrap import bootstrap_interval
-from analysis.stats.equivalence import equivalence_test
+from analysis.stats.bootstrap import bootstrap_interval, equivalence_test
 from analysis.stats.permutation import sign_flip_test
 from analysis.stats.power import prompts_for_gap
 from analysis.stats.proportions import effective, newcombe_interval, square_and_add, wilson_interval

@@ -11,7 +11,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
+from huggingface_hub import CardData, DatasetCardData, ModelCardData
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from analysis.report import objects as report_objects
@@ -40,7 +40,8 @@ _KINDS = {  # of a run directory, what a row of each is
     "observed": "an image: what was searched for and found in it",
     "words": "an image and a word of its prompt: a heat map",
 }
-_TAGS = ["triptych", "text-to-image", "gender-bias", "fairness", "interpretability", "synthetic"]
+TASK = "text-to-image"
+_TAGS = ["triptych", TASK, "gender-bias", "fairness", "interpretability", "synthetic"]
 _SAMPLES = ("sample_id", "triplet", "seed", "indicator", "template", "word", "prompt", "words")
 
 
@@ -93,27 +94,26 @@ def card_text(
     `content` is what `read` gives; `configs` have ``config_name``, ``data_files`` and ``rows``, what a row is; the
     first, whose `columns` are explained, is the default.
     """
-    head: dict[str, Any] = {"pipeline_tag": "text-to-image", "tags": _TAGS}
+    head: CardData = ModelCardData(pipeline_tag=TASK, tags=_TAGS)
     if configs:
         named = [{key: value for key, value in one.items() if key != "rows"} for one in configs]
         named[0]["default"] = True
-        head = {"pretty_name": content["name"], "task_categories": ["text-to-image"], "tags": _TAGS}
-        head["configs"] = named
-    front = yaml.safe_dump(head, sort_keys=False, allow_unicode=True)
+        name = content["name"]
+        head = DatasetCardData(pretty_name=name, task_categories=[TASK], tags=_TAGS, configs=named)
     template = _environment().get_template("card.md.j2")
-    return f"---\n{front}---\n" + template.render(content, configs=configs, columns=columns or {})
+    return f"---\n{head.to_yaml()}\n---\n" + template.render(content, configs=configs, columns=columns or {})
 
 
 def read(run: Run) -> dict[str, Any]:
     """Read what the template shows of a measured run; a run of a method of its own has no gaps here."""
     config, samples, people = run.config, run.samples(_SAMPLES), indicators(run.config)
-    measured = {*run.tables()} >= {"gap", "agreement"}
+    measured = "gap" in run.tables()
     objects = report_objects.read_objects(run) if measured or not config.compares else None
     first = samples[samples["indicator"] == config.reference].drop_duplicates("triplet")
     table = partial(read_table, run)
     n = samples[["triplet", "seed", "indicator"]].nunique().to_dict()
     units = counted(n["triplet" if config.unit == "prompt" else "seed"], config.unit)
-    gaps = summaries(joined_gaps(table), table("agreement"), config) if measured else []
+    gaps = summaries(joined_gaps(table), config) if measured else []
     return {
         "name": config.name,
         "model": config.model_name + (f", edited: {config.edit.summary}" if config.edit is not None else ""),
@@ -130,7 +130,7 @@ def read(run: Run) -> dict[str, Any]:
         "scheduler": (run.meta.get("scheduler") or {}).get("class") or config.sampler.scheduler or "",
         "shared": origin_sentence(samples, config),
         "summaries": gaps,
-        "o": report_objects.section(objects, config, people) if objects else None,
+        "o": report_objects.section(objects, config) if objects else None,
         "methods": {
             shown.method.title: [line for spec in shown.method.tables for line in sentences(shown, spec)]
             for shown in sections(run)

@@ -1,4 +1,4 @@
-"""Export of a run in a format of `analysis.export.registry`."""
+"""Runs in formats of other programs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,47 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from analysis.export.images import left_out_line
-from analysis.export.registry import FORMATS
 from probes.errors import UserError
-from probes.runs.missing import open_run
-from probes.runs.parts import disk_error, temporary_path
+
+
+class Format(NamedTuple):
+    """A format, its module in this folder with ``write(run, out)`` into a folder that it makes."""
+
+    module: str
+    summary: str
+    opens: str  # Python that opens what was written; ``{out}`` stands for the folder
+    images: bool = True  # whether it holds those images alone that enter means
+
+
+FORMATS = {  # by their names after ``--to``
+    "datasets": Format(
+        "hf_datasets",
+        "a dataset of Hugging Face `datasets`: images, prompts, objects, tables, card",
+        "datasets.load_dataset('{out}')",
+    ),
+    "coco": Format(
+        "coco",
+        "COCO: images, objects with masks, prompts as captions",
+        "pycocotools.coco.COCO('{out}/annotations/instances.json')",
+    ),
+    "imagefolder": Format(
+        "imagefolder",
+        "a folder of images with metadata.jsonl, as `datasets` reads it",
+        "datasets.load_dataset('imagefolder', data_dir='{out}')",
+    ),
+    "csv": Format(
+        "csv_tables",
+        "every table, the prompts and the detections as CSV",
+        "pandas.read_csv('{out}/images.csv')",
+        images=False,
+    ),
+    "card": Format(
+        "card",
+        "what a finished run says of its model, for the model's card",
+        "huggingface_hub.ModelCard.load('{out}/README.md')",
+        images=False,
+    ),
+}
 
 
 class Export(NamedTuple):
@@ -28,6 +64,10 @@ def export_run(run_path: str | Path, to: str, out: str | Path | None = None) -> 
 
     The folder is new or empty before, and is written whole or not at all.
     """
+    from analysis.export.images import left_out_line  # not above: the help of the command needs no pandas
+    from probes.runs.missing import open_run
+    from probes.runs.parts import disk_error, temporary_path
+
     row = FORMATS.get(to)
     if row is None:
         raise UserError(f"--to: expected one of {', '.join(FORMATS)}, got {to!r}")
@@ -42,7 +82,7 @@ def export_run(run_path: str | Path, to: str, out: str | Path | None = None) -> 
         folder.parent.mkdir(parents=True, exist_ok=True)
         beside = temporary_path(folder)
         try:
-            import_module(row.module).write(run, beside)
+            import_module(f"analysis.export.{row.module}").write(run, beside)
             if folder.exists():
                 folder.rmdir()
             os.replace(beside, folder)

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from analysis.export.images import image_parts
+from analysis.export.images import TEXTS, image_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from probes.runs.run import Run
 
 LISTS = {  # of what is known of the objects beside their boxes
@@ -34,13 +32,9 @@ def write(run: Run, out: Path) -> None:
     with open(folder / "metadata.jsonl", "w", encoding="utf-8") as lines:
         for part in image_parts(run):
             for image in part:
-                row = {"file_name": image.write(folder), **image.texts, "objects": objects(image.detections)}
+                (folder / image["file_name"]).write_bytes(image["data"])
+                found = image["detections"]
+                objects = {"bbox": [[round(side, 3) for side in one["bbox"]] for one in found]}
+                objects |= {name: [one[key] for one in found] for name, key in LISTS.items()}
+                row = {name: image[name] for name in ("file_name", *TEXTS)} | {"objects": objects}
                 lines.write(json.dumps(row, ensure_ascii=False) + "\n")
-
-
-def objects(detections: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Return the objects of an image as lists of the same length."""
-    return {
-        "bbox": [[round(side, 3) for side in one["bbox"]] for one in detections],
-        **{name: [one[key] for one in detections] for name, key in LISTS.items()},
-    }

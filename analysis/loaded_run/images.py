@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from PIL import Image
 
-from analysis.loaded_run.tables import RunTables
 from analysis.metrics.registry import headline_metrics
 from analysis.report import gallery as galleries
 from analysis.report.format import amount
@@ -20,13 +20,28 @@ from analysis.study import contrasts
 from hooks.errors import HookError
 from hooks.prompt.wordlist import Word, find, lower
 from probes.errors import UserError, nearest
+from probes.runs.run import Run
 
 if TYPE_CHECKING:
     from hooks.prompt.wordmap import WordMap
 
 
-class RunImages(RunTables):
-    """The images of a run, and the heat maps of the words of their prompts."""
+class RunImages:
+    """The images of a run, and the heat maps of the words of their prompts; each table is read once."""
+
+    def __init__(self, run: Run):
+        self.run = run
+        self._tables: dict[str, pd.DataFrame] = {}
+
+    @property
+    def path(self) -> Path:
+        """The run directory."""
+        return self.run.path
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """One row per image."""
+        return self.run.samples()
 
     def image(
         self, sample: str | int, indicator: str | None = None, *, seed: int | None = None
@@ -52,7 +67,6 @@ class RunImages(RunTables):
         *,
         word: str | None = None,
         objects: bool = False,
-        triplets: Sequence[int] | None = None,
         sort: str = "number",
     ) -> Gallery:
         """Return triplets for a notebook, one row per prompt and seed, one column per indicator.
@@ -67,18 +81,12 @@ class RunImages(RunTables):
             The word or phrase whose heat map lies over the images.
         objects : bool
             Outline the objects that were found, each in the colour of its dependency group; persons are left out.
-        triplets : sequence of int, optional
-            Only these.
         sort : {"number", "gap"}
             ``gap``: by the size of the triplet's own gap in the primary measure, the largest first.
         """
         if sort not in ("number", "gap"):
             raise self._unknown("sort", sort, ("number", "gap"))
         samples = self.samples
-        if triplets is not None:
-            for one in triplets:
-                self._draw(one, None)
-            samples = samples[samples["triplet"].isin(list(triplets))]
         if word is not None:
             samples = self._having(word, samples)
         draws = galleries.choose(samples, limit if sort == "number" else len(samples))
@@ -125,15 +133,14 @@ class RunImages(RunTables):
             if rows.empty:
                 raise self._unknown("sample", sample, self.samples["sample_id"])
             return rows.iloc[0]
-        number, seed = self._draw(sample, seed)
-        rows = self._members(number, seed)
+        rows = self._members(sample, seed)
         name = indicator if indicator is not None else self.run.config.reference
         if name not in set(rows["indicator"]):
             raise self._unknown("indicator", name, rows["indicator"])
         return rows[rows["indicator"] == name].iloc[0]
 
-    def _draw(self, number: int, seed: int | None) -> tuple[int, int]:
-        """A triplet and its seed, the first where none is given."""
+    def _members(self, number: int, seed: int | None) -> pd.DataFrame:
+        """The samples of a triplet and seed, the first where none is given, in the order of the indicators."""
         rows = self.samples[self.samples["triplet"] == number]
         rows = rows if seed is None else rows[rows["seed"] == seed]
         if rows.empty:
@@ -143,11 +150,7 @@ class RunImages(RunTables):
                 f"{self.path}: expected a triplet and a seed of this run, {found}: its triplets are {numbers.min()} to"
                 f" {numbers.max()}, its seeds {', '.join(map(str, seeds[:8]))}{' ...' if len(seeds) > 8 else ''}"
             )
-        return int(number), int(rows["seed"].iloc[0])
-
-    def _members(self, number: int, seed: int) -> pd.DataFrame:
-        """The samples of a triplet and seed, in the order of the indicators."""
-        rows = self.samples[(self.samples["triplet"] == number) & (self.samples["seed"] == seed)]
+        rows = rows[rows["seed"] == rows["seed"].iloc[0]]
         order = {name: place for place, name in enumerate(self.run.config.indicators)}
         return rows.sort_values("indicator", key=lambda names: names.map(order), kind="stable")
 
@@ -252,6 +255,23 @@ class RunImages(RunTables):
             size=(image.height, image.width),
             _image=image,
         )
+
+    def _table(self, name: str) -> pd.DataFrame:
+        """A result table, read once."""
+        if name not in self._tables:
+            self._tables[name] = self.run.table(name)
+        return self._tables[name]
+
+    def _unknown(self, what: str, got: object, known: Iterable[str]) -> UserError:
+        return UserError(f"{self.path}: {nearest(what, got, known)}")
+
+    def _contrast(self, name: str | None) -> tuple[str, str]:
+        """A contrast of the configuration by its name, or the first."""
+        pairs = {f"{first}-{second}": (first, second) for first, second in contrasts(self.run.config)}
+        chosen = next(iter(pairs), "") if name is None else name
+        if chosen not in pairs:
+            raise self._unknown("contrast", chosen, pairs)
+        return pairs[chosen]
 
 
 def _words(row: pd.Series) -> list[Word]:

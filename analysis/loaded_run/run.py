@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
+import html
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -11,15 +15,23 @@ import pandas as pd
 from markupsafe import Markup
 
 from analysis.loaded_run.images import RunImages
+from analysis.metrics.registry import Metric, headline_metrics
+from analysis.report.findings import summaries
+from analysis.report.listed_texts import ListedTexts
 from analysis.study import indicators
+from analysis.tables.registry import TABLES
+from analysis.tables.similarities.word_gap import joined_gaps
+from probes.config.observation import READERS
 from probes.errors import UserError
 from probes.runs.missing import open_run
 from probes.runs.schemas import FIXED
 
 if TYPE_CHECKING:
     from analysis.export.exporting import Export
-    from analysis.report.figures import Drawn
+    from analysis.report.figures.style import Drawn
+    from analysis.report.finding import Finding
 
+ANSWER = ["question", "asked", "answer", "reading", "score", "reason"]
 SHOWN_TRIPLETS = 3
 
 
@@ -39,14 +51,38 @@ def load_run(path: str | Path) -> LoadedRun:
     return LoadedRun(open_run(path))
 
 
+@dataclass(frozen=True, repr=False)
+class ObjectFinding:
+    """Which objects differ between the images of two indicators, with the sentences of the report."""
+
+    contrast: tuple[str, str]  # differences of presence are positive towards the first
+    claim: str  # how many objects differ, and which
+    whole: str  # whether all objects together differ; empty where that was not tested
+    paper: str  # the chi-square test of Wu et al. (2025, Table 7), and whether its conditions hold
+    objects: pd.DataFrame  # the rows of ``tables/object_claims`` that are more than open
+
+    def _sentences(self) -> Sequence[str]:
+        return [text for text in (self.claim, self.whole, self.paper) if text]
+
+    def __repr__(self) -> str:
+        first, second = self.contrast
+        return "\n".join([f"objects, {first} − {second}", *self._sentences()])
+
+    def _repr_html_(self) -> str:
+        first, second = (html.escape(name) for name in self.contrast)
+        claim, *others = (html.escape(text) for text in self._sentences())
+        more = "".join(f"<p><small>{text}</small></p>" for text in others)
+        return f"<p><b>objects, {first} − {second}</b></p><p>{claim}</p>{more}"
+
+
 class LoadedRun(RunImages):
     """One run, its tables and images; each table is read when it is first asked for. A notebook shows what it is.
 
     Numbers: `gap` of sites, steps and metrics; `finding` of a headline measure in words, `z0` for short,
-    `object_finding` of objects; `table` any table that `tables` lists; `pairs` single similarities, `answers` what
-    readers said of each image. Images: `image`, `gallery`, `word_map`. Figures: `plot_atlas`, and `plot` any of the
-    report that `plots` lists. For other programs: `export`. What a run does not hold (yet), and a name that it does not
-    know, is a `probes.errors.UserError`, which names what is near.
+    `object_finding` of objects; `table` any table that `tables` lists, `answers` what readers said of each image.
+    Images: `image`, `gallery`, `word_map`. Figures: `plot_atlas`, and `plot` any of the report that `plots` lists. For
+    other programs: `export`. What a run does not hold (yet), and a name that it does not know, is a
+    `probes.errors.UserError`, which names what is near.
 
     Attributes
     ----------
@@ -54,6 +90,132 @@ class LoadedRun(RunImages):
         One row per image: ``sample_id``, ``triplet``, ``prompt``, ``indicator``, ``word``, ``seed`` ...
         (without the image itself, which `image` gives).
     """
+
+    def gap(
+        self,
+        site: str | Iterable[str] | None = None,
+        *,
+        step: int | None = None,
+        metric: str | None = None,
+        contrast: str | None = None,
+    ) -> pd.DataFrame:
+        """Return gaps: mean over prompts with interval, p-values, and the gap over all words of both sides.
+
+        Parameters
+        ----------
+        site : str or iterable of str, optional
+            Addresses or globs, whose ``*`` also matches dots: ``"unet.*.cross"``; or the name of a headline measure:
+            ``"z0"``, ``"t"``, ``"ssim"``, ``"diff_pix"``. All sites, by default.
+        step : int, optional
+            Call of the denoiser, from 0; -1 of what has no steps. All, by default.
+        metric : str, optional
+            Such as ``"cosine"``; all, by default.
+        contrast : str, optional
+            ``FIRST-SECOND``, as ``"masculine-feminine"``: gaps are positive towards the first. All, by default.
+
+        Returns
+        -------
+        DataFrame
+            The rows of ``tables/gap``, one per (space, site, step, metric, contrast), each with its test against words
+            (``tables/word_gap``) and of equivalence; `docs/reference/tables.md` says what each column holds.
+
+        Examples
+        --------
+        >>> run.gap("unet.*.cross", step=0)[["site", "gap", "ci_low", "ci_high"]]  # doctest: +SKIP
+        """
+        table = self._gaps
+        if site is not None:
+            table = self._at_sites(table, [site] if isinstance(site, str) else list(site))
+        if step is not None and step not in set(steps := table["step"]):
+            raise UserError(
+                f"{self.path}: expected a step from {steps.min()} to {steps.max()}, got {step!r:.60}: choose one"
+            )
+        for column, value in {"step": step, "metric": metric, "contrast": contrast}.items():
+            if value is not None and value not in set(table[column]):
+                raise self._unknown(column, value, table[column].unique())
+            table = table if value is None else table[table[column] == value]
+        return table.copy()
+
+    def finding(self, measure: str, contrast: str | None = None) -> Finding:
+        """Return the gap of a headline measure with what may be said of it, as on the report.
+
+        Parameters
+        ----------
+        measure : str
+            ``"z0"``, ``"t"``, ``"ssim"``, ``"diff_pix"``, or another headline measure that the run holds.
+        contrast : str, optional
+            ``FIRST-SECOND``; the first of the configuration, by default.
+        """
+        first, second = self._contrast(contrast)
+        found = {one.metric.key: one for one in self._findings[f"{first}-{second}"]}
+        if measure not in found:
+            raise self._unknown("measure", measure, found)
+        return found[measure]
+
+    def object_finding(self, contrast: str | None = None) -> ObjectFinding:
+        """Return which objects differ between the images of two indicators, in words, as on the report.
+
+        Parameters
+        ----------
+        contrast : str, optional
+            ``FIRST-SECOND``; the first of the configuration, by default.
+        """
+        from analysis.report.objects import of_contrast, read_objects
+        from analysis.report.wording_objects import claimed
+        from analysis.tables.objects.claims import DETECTOR, HEDGED, HINT, HOLDS
+
+        claims, (first, second) = self._table("object_claims"), self._contrast(contrast)
+        objects = read_objects(self.run)
+        if objects is None:
+            raise self._unknown("table", "objects", self.run.tables())
+        own = claims[(claims["first"] == second) & (claims["second"] == first)]
+        shown = of_contrast(objects, (first, second), self.run.config)
+        texts = (shown[name] for name in ("opening", "whole_sentence", "paper_sentence"))
+        return ObjectFinding(shown["contrast"], *texts, claimed(own, HOLDS, HEDGED, HINT, DETECTOR))
+
+    @property
+    def z0(self) -> Finding:
+        """The gap of the final latents; of the first contrast."""
+        return self.finding("z0")
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Return a table of the run by name."""
+        return self.run.table(name)
+
+    def tables(self) -> pd.DataFrame:
+        """Return the names of the tables that the run holds, each with what a row of it is."""
+        names = self.run.tables()
+        rows = [TABLES[name].rows if name in TABLES else "" for name in names]
+        return ListedTexts({"table": names, "row": rows})
+
+    def answers(self, question: str | None = None) -> pd.DataFrame:
+        """Return what readers answered about every image (`observe.questions`).
+
+        Parameters
+        ----------
+        question : str, optional
+            Such as ``"gender"``; all, by default.
+
+        Returns
+        -------
+        DataFrame
+            One row per image, reader and question: ``answer`` as given, ``reading``, empty where undecided ...
+
+        Examples
+        --------
+        >>> run.answers("gender").value_counts(["reader", "reading"])  # doctest: +SKIP
+        """
+        kinds = {name: f"attributes/{name}" for name in READERS}
+        parts = [
+            self.run.read(kind).assign(reader=name) for name, kind in kinds.items() if self.run.parts(kind)
+        ]
+        if not parts:
+            raise UserError(f"{self.path}: expected answers of a reader, found none: set observe.questions")
+        rows = pd.concat(parts, ignore_index=True)
+        if question is not None and question not in set(rows["question"]):
+            raise self._unknown("question", question, rows["question"].unique())
+        own = rows if question is None else rows[rows["question"] == question]
+        return own[["sample_id", "reader", *ANSWER]].reset_index(drop=True)
 
     def plots(self) -> pd.DataFrame:
         """Return the figures of the report that the run holds something for, by name, each with its title."""
@@ -67,7 +229,7 @@ class LoadedRun(RunImages):
         Parameters
         ----------
         name : str
-            As `plots` lists them: ``"bias-scores-masculine-feminine"``, ``"gep-vectors"``, ``"dalleval-professions"``,
+            As `plots` lists them: ``"bias-scores-masculine-feminine"``, ``"gep-vector"``, ``"dalleval-professions"``,
             ``"trace-shares"`` ...
 
         Examples
@@ -112,12 +274,40 @@ class LoadedRun(RunImages):
         --------
         >>> run.export("coco", "first-light-coco")  # doctest: +SKIP
         """
-        from analysis.export.exporting import export_run
-        from analysis.export.registry import FORMATS
+        from analysis.export.exporting import FORMATS, export_run
 
         if to not in FORMATS:
             raise self._unknown("format", to, FORMATS)
         return export_run(self.path, to, out)
+
+    def _at_sites(self, table: pd.DataFrame, patterns: Sequence[str]) -> pd.DataFrame:
+        """The rows of sites that match a pattern, or that a headline measure has."""
+        measures = {metric.key: metric for metric in self._metrics()}
+        sites, chosen = table["site"].unique(), table["site"].isin([])
+        for pattern in patterns:
+            matched = table["site"].isin(fnmatch.filter(sites, pattern))
+            if not matched.any():
+                if pattern not in measures:
+                    raise self._unknown("site", pattern, [*sites, *measures])
+                matched = table.index.isin(measures[pattern].rows_of(table).index)
+            chosen |= matched
+        return table[chosen]
+
+    @cached_property
+    def _gaps(self) -> pd.DataFrame:
+        """The gaps with their tests."""
+        return joined_gaps(self._table)
+
+    @cached_property
+    def _findings(self) -> dict[str, list[Finding]]:
+        """By contrast, as the report has them."""
+        found = summaries(self._gaps, self.run.config, self._table("disparity"))
+        return {"-".join(one.contrast): one.findings for one in found}
+
+    def _metrics(self) -> list[Metric]:
+        """The headline metrics that this run holds."""
+        metrics = headline_metrics(self.run.config.measure.text_readout)
+        return [metric for metric in metrics if len(metric.rows_of(self._table("disparity")))]
 
     @cached_property
     def _figures(self) -> dict[str, Drawn]:

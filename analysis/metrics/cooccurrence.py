@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import sparse
 
 from analysis.metrics.dependency import GROUPS
@@ -24,23 +23,13 @@ NO_IMAGES = "no image was observed"
 EMPTY_GROUP = "no object in this group"
 
 
-def of_group(objects: pd.DataFrame, group: str) -> pd.DataFrame:
-    """Rows of table ``objects`` in a group; those of all groups are the detections, without the hidden nouns."""
-    return objects[in_group(objects, group)]
-
-
-def in_group(objects: pd.DataFrame, group: str) -> NDArray[np.bool_]:
-    """Tell for each row of table ``objects`` whether it is in a group, see `of_group`."""
-    return (objects["object"] >= 0 if group == ALL else objects["group"] == group).to_numpy(bool)
-
-
 def counted(
     images: pd.DataFrame, objects: pd.DataFrame, names: Sequence[str], without: Iterable[str] = ()
 ) -> dict[str, ObjectTable]:
     """Counts of the objects by prompt and indicator of every group, ``all`` first; `without` are lemmas left out.
 
-    C(o, P) of Wu et al. 2025, Eq. 3, and C_g(o, P) of section 6.3. `images` are the observed ones (``triplet``,
-    ``seed``, ``indicator``), `objects` is table ``objects``, `names` are indicators.
+    C(o, P) of Wu et al. 2025, Eq. 3, and C_g(o, P) of section 6.3; in ``all`` are detections, no hidden nouns. `images`
+    are the observed ones (``triplet``, ``seed``, ``indicator``), `objects` is table ``objects``, `names` indicators.
     """
     images, objects = (rows.rename(columns={"triplet": "prompt"}) for rows in (images, objects))
     objects = objects[~objects["lemma"].isin(list(without))]
@@ -48,7 +37,7 @@ def counted(
     lemma, lemmas = pd.factorize(objects["lemma"].astype(str), sort=True)
     tables = {}
     for group in (ALL, *GROUPS):
-        rows = np.flatnonzero(in_group(objects, group))
+        rows = np.flatnonzero(objects["object"] >= 0 if group == ALL else objects["group"] == group)
         there, what = np.unique(lemma[rows], return_inverse=True)
         shape = (len(images), len(there))
         counts = sparse.csr_array((np.ones(len(rows)), (image[rows], what)), shape=shape)
@@ -94,17 +83,13 @@ def presence(
     unknown = objects.loc[objects["group"] == "", "sample_id"].unique()
     known = images[~images["sample_id"].isin(unknown)]
     reason = NO_IMAGES if images.empty else NOT_GROUPED
-    # -1: of an image that is not known
-    place = pd.Index(known["sample_id"]).get_indexer(objects["sample_id"])
-    others = ~objects["lemma"].isin(list(individuals)).to_numpy(bool)
-    of_name = {name: (known["indicator"] == name).to_numpy(bool) for name in names}
+    others = objects[~objects["lemma"].isin(list(individuals))]
     rows = []
-    for treatment, chosen in ((INCLUDED, place >= 0), (LEFT_OUT, others & (place >= 0))):
+    for treatment, found in ((INCLUDED, objects), (LEFT_OUT, others)):
         for group in GROUPS:
-            has = np.full(len(known), False)
-            has[place[chosen & in_group(objects, group)]] = True
+            has = known["sample_id"].isin(found.loc[found["group"] == group, "sample_id"])
             for name in (ALL, *names):
-                own = has if name == ALL else has[of_name[name]]
+                own = has if name == ALL else has[known["indicator"] == name]
                 n, count = len(own), int(own.sum())
                 percent = 100 * count / n if n else np.nan
                 rows.append((treatment, group, name, percent, count, n, "" if n else reason))

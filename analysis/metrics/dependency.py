@@ -7,8 +7,7 @@ refer to humans is `probes.prompts.grammar.nouns.human_words`.
 
 Word masks are those of `hooks.attention.maps`; masks of objects stay in COCO's run lengths, in which pixels are
 counted. The paper leaves open whether the masks are those of the nouns or of all words ("each word n", where n stands
-for a noun before): nouns by default. Each object keeps its best word and its coverages, so σ can be moved by `regroup`
-without the maps; another θ takes another `dependency_groups`.
+for a noun before): nouns by default.
 """
 
 from __future__ import annotations
@@ -85,7 +84,8 @@ def dependency_groups(
 
     `images` are the observed ones, `detections` rows of ``objects/``, `nouns` those of
     `analysis.tables.objects.nouns.noun_table`, `maps` frames of rows of ``words/``, each with all words of its images.
-    `theta` is the threshold of the masks of words, ``nouns`` or ``all``; for `sigma` and `sigma_human` see `regroup`.
+    `theta` is the threshold of the masks of words, ``nouns`` or ``all``; an object is guided where a word covers more
+    than `sigma` of it, or, if it is human, a human word more than `sigma_human`.
 
     ``object`` is -1 for a hidden noun, ``lemma`` its lemma. ``coverage`` is that by the best word,
     ``best_human_coverage`` that by the best word that refers to a human, NaN unless the object is human. ``group`` is
@@ -108,44 +108,6 @@ def dependency_groups(
     whole = dict.fromkeys(("triplet", "object", "best_word_index"), "int32") | {"seed": "int64"}
     shares = dict.fromkeys(("coverage", "best_human_coverage", "sigma", "sigma_human", "theta"), "float64")
     return table.astype({**whole, **shares, "human": bool})
-
-
-def regroup(objects: pd.DataFrame, *, sigma: float = SIGMA, sigma_human: float = SIGMA_HUMAN) -> pd.DataFrame:
-    """Group the rows of table ``objects`` anew with other thresholds.
-
-    An object is guided where a word covers more than `sigma` of it, or, if it is human, a human word more than
-    `sigma_human`.
-
-    Parameters
-    ----------
-    objects : DataFrame
-        Table ``objects`` of a run: ``object``, ``human``, ``coverage``, ``best_human_coverage``, ``reason``, ``group``.
-    sigma, sigma_human : float
-        Shares of an object's area, 0 to 1.
-
-    Returns
-    -------
-    DataFrame
-        A copy with new ``group``, ``sigma`` and ``sigma_human``; hidden nouns and what was not grouped stay so.
-
-    Raises
-    ------
-    ValueError
-        Unless 0 <= `sigma_human` <= `sigma` <= 1.
-
-    Examples
-    --------
-    >>> row = {"object": 0, "human": False, "coverage": 0.6, "best_human_coverage": np.nan, "reason": ""}
-    >>> objects = pd.DataFrame([row]).assign(group="explicitly_independent", sigma=0.7, sigma_human=0.25)
-    >>> regroup(objects, sigma=0.5)["group"].tolist()
-    ['explicitly_guided']
-    """
-    found = objects["object"] >= 0
-    explicit = objects["group"].str.startswith("explicitly").to_numpy()
-    group = np.where(
-        found & (objects["group"] != ""), _groups(objects, explicit, sigma, sigma_human), objects["group"]
-    )
-    return objects.assign(group=group, sigma=sigma, sigma_human=sigma_human)
 
 
 def _groups(

@@ -64,24 +64,17 @@ def estimated_white(image: ArrayLike, method: Estimate) -> NDArray[np.float64] |
     return white / white[1]
 
 
-def under_daylight(
-    pixels: ArrayLike, white: ArrayLike, adaptation: Adaptation = "bradford"
+def adapted(
+    pixels: ArrayLike,
+    source: NDArray[np.float64],
+    target: NDArray[np.float64] = DAYLIGHT,
+    adaptation: Adaptation = "bradford",
 ) -> NDArray[np.float64]:
-    """Colours ``(..., 3)``, sRGB from 0 to 1, as they would be if `white` (XYZ, as of `white_of`) were D65's.
+    """Colours, ``(..., 3)`` sRGB from 0 to 1, as they would be if `source`, the XYZ of a white, were `target`.
 
     Von Kries' scaling, of the cone responses of Bradford, or of linear red, green and blue as a camera's white balance
     does; what lies beyond is cut off.
     """
-    return adapted(pixels, np.asarray(white, np.float64), DAYLIGHT, adaptation)
-
-
-def adapted(
-    pixels: ArrayLike,
-    source: NDArray[np.float64],
-    target: NDArray[np.float64],
-    adaptation: Adaptation = "bradford",
-) -> NDArray[np.float64]:
-    """Colours, ``(..., 3)`` sRGB from 0 to 1, as they would be if `source`, the XYZ of a white, were `target`."""
     responses = _CHANNELS[adaptation]
     scale = np.diag((responses @ target) / (responses @ source))
     return xyz2rgb(rgb2xyz(unit_colours(pixels)) @ (np.linalg.inv(responses) @ scale @ responses).T)

@@ -21,7 +21,6 @@ from skimage.metrics import structural_similarity
 
 WINDOW = 7  # of SSIM: pixels a side
 MIN_CONTOUR_AREA = 40.0  # pixels of the image as it is, whatever its size
-CONTOUR_SIDE = 512  # of the paper's images, for which 40 pixels are meant where the minimum is scaled
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def filled_regions(mask: NDArray[np.bool_], min_area: float = MIN_CONTOUR_AREA) 
     return cv2.drawContours(np.zeros(binary.shape, np.uint8), kept, -1, 1, cv2.FILLED).view(bool)
 
 
-def diff_pix(difference: NDArray[np.uint8], min_area: float = MIN_CONTOUR_AREA) -> Score:
+def diff_pix(difference: NDArray[np.uint8]) -> Score:
     """Return the part of a picture, in percent, that lies in regions of difference, of `PicturePair.difference`.
 
     The map 1 - SSIM in 8 bits is split by Otsu's threshold; outer contours that enclose more than 40 pixels
@@ -134,7 +133,7 @@ def diff_pix(difference: NDArray[np.uint8], min_area: float = MIN_CONTOUR_AREA) 
             return Score(0.0)
         return Score(float("nan"), "the pictures differ alike everywhere: no threshold")
     threshold = int(threshold_otsu(hist=(counts, np.arange(256))))
-    regions = filled_regions(difference > threshold, min_area)
+    regions = filled_regions(difference > threshold)
     return Score(float(100 * np.count_nonzero(regions) / regions.size))
 
 
@@ -155,9 +154,3 @@ def ssim_full_score(pair: PicturePair) -> Score:
 def diff_pix_score(pair: PicturePair) -> Score:
     """Return `diff_pix` of two pictures."""
     return diff_pix(pair.difference)
-
-
-def diff_pix_scaled_score(pair: PicturePair) -> Score:
-    """Return `diff_pix` of two pictures, with the area of 40 pixels of 512 x 512 in proportion."""
-    height, width = pair.difference.shape
-    return diff_pix(pair.difference, MIN_CONTOUR_AREA * height * width / CONTOUR_SIDE**2)

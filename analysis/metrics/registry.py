@@ -162,22 +162,6 @@ _SSIM = Metric(
     formula="mean of SSIM over the pixels whose window of 7 × 7 lies inside the grey images",
     source="Wang et al. 2004; Wu et al. 2025, section 4.1.3",
 )
-_DIFF_PIX = Metric(
-    metric="diff_pix",
-    needs="pictures",
-    symbol="Diff. Pix.",
-    low=0.0,
-    high=100.0,
-    higher_is_nearer=False,
-    digits=2,
-    unit="%",
-    least_delta=2.0,
-    about="Percent of the image inside the outer contours (over 40 px) of where 1 − SSIM exceeds Otsu’s threshold,"
-    " which is set for each pair anew.",
-    function="diff_pix_score",
-    formula="100 · area / image, of the filled outer contours (over 40 px) of 1 − SSIM above Otsu’s threshold",
-)
-_VARIANT = {"key": "", "version": "", "about": "", "optional": True}
 _ROWS = (
     *map(_of_text, READOUTS),
     Metric(
@@ -194,7 +178,21 @@ _ROWS = (
         noun="final latents generated from",
     ),
     _SSIM,
-    _DIFF_PIX,
+    Metric(
+        metric="diff_pix",
+        needs="pictures",
+        symbol="Diff. Pix.",
+        low=0.0,
+        high=100.0,
+        higher_is_nearer=False,
+        digits=2,
+        unit="%",
+        least_delta=2.0,
+        about="Percent of the image inside the outer contours (over 40 px) of where 1 − SSIM exceeds Otsu’s threshold,"
+        " which is set for each pair anew.",
+        function="diff_pix_score",
+        formula="100 · area / image, of the filled outer contours (over 40 px) of 1 − SSIM above Otsu’s threshold",
+    ),
     replace(
         _SSIM,
         metric="ssim_full",
@@ -202,15 +200,10 @@ _ROWS = (
         function="ssim_full_score",
         formula="mean of SSIM over all pixels; at the border the window sees the image mirrored",
         source=_WU,
-        **_VARIANT,
-    ),
-    replace(
-        _DIFF_PIX,
-        metric="diff_pix_scaled",
-        symbol="Diff. Pix., scaled",
-        function="diff_pix_scaled_score",
-        formula="as `diff_pix`, with contours over 40 px of an image of 512 × 512, in proportion for other sizes",
-        **_VARIANT,
+        key="",
+        version="",
+        about="",
+        optional=True,
     ),
     _of_features("resnet50", "ResNet", "the mean of ResNet-50’s last feature map"),
     _of_features("resnet50_logits", "ResNet logits", "ResNet-50’s 1000 outputs", site=""),

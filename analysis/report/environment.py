@@ -1,32 +1,25 @@
-"""Environment of the report's templates: filters and functions."""
+"""Environments of jinja2, one for each kind of text (``page``, ``html``, ``latex``, ``text``, ``sentence``)."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from analysis.metrics.registry import SPACES
-from analysis.report.figures import Drawn, Saved, inline_svg
-from analysis.report.first_screen import LARGEST
-from analysis.report.format import (
-    agreeing_p,
-    counted,
-    defined,
-    fixed,
-    interval,
-    label,
-    listed,
-    number,
-    over,
-    p_value,
-)
+from analysis.report import format as texts
+from analysis.report.format import DASH, LATEX_DASH, defined, fixed, label, number
 from analysis.report.gallery import encode
 
+if TYPE_CHECKING:
+    from analysis.report.figures.style import Drawn, Saved
+
+LARGEST = 192  # pixels of the longer side of a picture on a page
 LONGEST_ESCAPE = 10  # characters of one that is written out: \\U0010ffff
 
 
@@ -37,7 +30,7 @@ def environment(written: Mapping[str, Saved] | None = None) -> Environment:
 
     A template is a file of ``analysis/report/templates``, or of any package: ``analysis.methods.gep/section.html.j2``.
     """
-    made = _environment()
+    made = environment_of("page")
     made.policies["written"] = (
         written  # not a filter of each page: templates keep the macros of the first one
     )
@@ -45,24 +38,114 @@ def environment(written: Mapping[str, Saved] | None = None) -> Environment:
 
 
 @cache
-def _environment() -> Environment:
-    """The environment of this process: compiling the report's templates takes as long as filling them in."""
+def environment_of(kind: str) -> Environment:
+    """The environment of a kind of text: compiling templates takes as long as filling them in.
+
+    Numbers on a page are plain, in ``html`` beside their value as it is in the table.
+    """
     made = Environment(
         loader=ChoiceLoader([PackageLoader("analysis.report", "templates"), FunctionLoader(_of_package)]),
-        autoescape=True,
+        autoescape=kind in ("page", "html"),
         undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_printable,
+        trim_blocks=kind != "sentence",
+        lstrip_blocks=kind != "sentence",
+        finalize={"latex": escaped, "page": _printable}.get(kind),
     )
     made.filters["embed"] = _embed
     made.filters["svg"] = lambda drawn: _svg(drawn, made.policies["written"])
     made.filters["file_names"] = lambda drawn: _file_names(drawn, made.policies["written"])
     made.filters["picture"] = lambda image: encode(image, LARGEST)
-    functions = (agreeing_p, counted, defined, fixed, interval, listed, number, over, p_value)
-    made.globals |= {function.__name__: function for function in functions}
-    made.globals |= {"quoted": lambda names: [f"“{name}”" for name in names], "spaces": SPACES}
+    functions = (
+        "agreeing_p",
+        "amount",
+        "counted",
+        "defined",
+        "fixed",
+        "interval",
+        "label",
+        "listed",
+        "number",
+    )
+    made.globals |= {name: getattr(texts, name) for name in (*functions, "over", "p_value")}
+    made.globals |= {"quoted": lambda names: [f"“{name}”" for name in names], "spaces": SPACES, "p": _p}
+    made.globals |= {"html": kind == "html", "dash": LATEX_DASH if kind == "latex" else DASH}
+    made.globals |= _NUMBERS.get(kind, {})
     return made
+
+
+def phrase(file: str, macro: str, *values: Any, **named: Any) -> str:
+    """Return the text of a macro of ``templates/sentences`` in one line."""
+    module = environment_of("sentence").get_template(f"sentences/{file}.j2").module
+    return " ".join(str(getattr(module, macro)(*values, **named)).split())
+
+
+def sentence(file: str, macro: str, *values: Any, **named: Any) -> str:
+    """Return the text of a macro of ``templates/sentences`` in one line, its first letter a capital."""
+    text = phrase(file, macro, *values, **named)
+    return text[:1].upper() + text[1:]
+
+
+class Raw(str):
+    """Text that is LaTeX already."""
+
+
+def escaped(text: object, longest: int = 2_000) -> object:
+    r"""Plain text for LaTeX; of more characters the middle is left out.
+
+    >>> escaped("50 % of a_b & c")
+    '50 \\% of a\\_b \\& c'
+    """
+    if isinstance(text, Raw) or not isinstance(text, str):
+        return text
+    marks = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+    marks |= {mark: f"\\{mark}" for mark in "&%$#_{}"}
+    return "".join(marks.get(letter, letter) for letter in label(text, longest))
+
+
+def _latex_number(x: float | None, digits: int = 2, signed: bool = False) -> Raw:
+    """A number with so many decimals and a true minus sign; one that is rounded to nothing has no sign."""
+    text = fixed(x, digits, LATEX_DASH)
+    if text != LATEX_DASH and float(text) == 0:
+        return Raw(text.lstrip("-"))
+    if text != LATEX_DASH:
+        text = f"$-${text[1:]}" if text[0] == "-" else f"$+${text}" if signed else text
+    return Raw(text)
+
+
+def _latex_interval(low: float | None, high: float | None, digits: int = 2) -> Raw:
+    if not (defined(low) and defined(high)):
+        return Raw("")
+    return Raw(f"[{_latex_number(low, digits)}, {_latex_number(high, digits)}]")
+
+
+def _html_number(x: float | None, digits: int = 3, signed: bool = False) -> Markup:
+    """A number as it is in the table, and as it is shown."""
+    return Markup(f'<data value="{x}">{number(x, digits, signed)}</data>' if defined(x) else DASH)
+
+
+def _html_interval(low: float | None, high: float | None, digits: int = 3) -> Markup:
+    ends = f"[{_html_number(low, digits)}, {_html_number(high, digits)}]"
+    return Markup(ends if defined(low) and defined(high) else "")
+
+
+def _p(x: float | None) -> str:
+    """A p-value without its sign."""
+    return texts.p_value(x).removeprefix("p = ").removeprefix("p").strip(": ")
+
+
+_NUMBERS = {  # how numbers are written in a kind of text
+    "html": {
+        "number": _html_number,
+        "interval": _html_interval,
+        "p": lambda x: Markup(f'<data value="{x}">{escape(_p(x))}</data>' if defined(x) else DASH),
+    },
+    "latex": {
+        "number": _latex_number,
+        "interval": _latex_interval,
+        "p": lambda x: Raw(texts.latex_p_value(x)),
+        "raw": Raw,
+    },
+}
 
 
 def _of_package(name: str) -> str | None:
@@ -81,6 +164,8 @@ def _printable(value: object) -> object:
 
 def _svg(drawn: Drawn, written: Mapping[str, Saved] | None) -> Markup:
     """A figure as it was written out before, or as it is drawn."""
+    from analysis.report.figures.style import inline_svg  # what loads matplotlib
+
     return Markup(written[drawn.name].svg if written else inline_svg(drawn))
 
 
@@ -91,6 +176,6 @@ def _file_names(drawn: Drawn, written: Mapping[str, Saved] | None) -> str:
 
 
 def _embed(data: dict) -> Markup:
-    """JSON that can stand inside a <script> element: no `<` can end it."""
-    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    """JSON that can stand inside a <script> element: no `<` can end it; null for what is not finite."""
+    text = pd.Series(data, dtype=object).to_json(double_precision=8)
     return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))

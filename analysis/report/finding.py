@@ -11,24 +11,29 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
-from analysis.metrics.registry import SPACES, Metric
+from analysis.metrics.registry import Metric
+from analysis.report.environment import phrase, sentence
 from analysis.report.format import agreeing_p, as_float, as_int, counted, defined, interval, number, p_value
-from analysis.report.sentences import phrase, sentence
-from analysis.report.verdict import FEWEST_PROMPTS, NO_WORDS, ContrastWords, GapVerdict, few_prompts, judge
+from analysis.report.verdict import FEWEST_PROMPTS, NO_WORDS, GapVerdict, few_prompts, judge
 from analysis.tables.similarities.side_shares import SideShares
+from analysis.tables.similarities.word_gap import SideWords
 
 OF_ENOUGH_PROMPTS = ("ci_low", "ci_high", "p_value", "p_equivalent", "word_low", "word_high", "p_control")
 
 
 @dataclass(frozen=True, repr=False)
 class Finding:
-    """One headline gap, in words and as shown numbers (keys as in the table's columns).
+    """One headline gap, in words and as shown numbers.
 
-    ``p_measures`` is the p against words of the same meaning, adjusted over its ``family`` (the headline measures, and
-    the contrasts) where that has a name; ``shares`` the gap as a share of the distance between the sides.
+    ``gap`` is the mean over ``n`` prompts (or seeds of the only prompt: ``unit``) between the indicators' own words, in
+    the metric's unit, positive towards the first; ``p`` against 0, NaN where it contradicts the ``interval``, so that
+    neither is relied on; ``word_gap`` between all words of both sides, with its interval over words and prompts; NaN
+    where there is but one a side. ``row`` holds them by the table's columns. ``p_measures`` is the p against words of
+    the same meaning, adjusted over its ``family`` (the headline measures, and the contrasts) where that has a name;
+    ``shares`` the gap as a share of the distance between the sides.
     """
 
     metric: Metric
@@ -36,12 +41,19 @@ class Finding:
     contrast: tuple[str, str]
     row: Mapping
     verdict: GapVerdict
-    words: ContrastWords = NO_WORDS
-    p_measures: float = math.nan
-    family: str = ""
-    alpha: float = 0.05
-    primary: bool = False
-    shares: SideShares = field(default_factory=SideShares)
+    gap: float
+    interval: tuple[float, float]
+    p: float
+    word_gap: float
+    word_interval: tuple[float, float]
+    n: int
+    unit: str
+    words: SideWords
+    p_measures: float
+    family: str
+    alpha: float
+    primary: bool
+    shares: SideShares
 
     @cached_property
     def answer(self) -> str:
@@ -69,68 +81,15 @@ class Finding:
         return self.verdict.direction
 
     @property
-    def space(self) -> str:
-        """Name of the space of its metric, as a heading."""
-        return f"{SPACES.get(self.metric.space, self.metric.space)} space"
-
-    @property
-    def unit(self) -> str:
-        """What the gap is a mean over: prompts, or seeds of the only prompt."""
-        return str(self.row.get("unit") or "prompt")
-
-    @property
-    def n(self) -> int:
-        """Number of prompts, or seeds of the only prompt."""
-        return as_int(self.row.get("n_prompts"))
-
-    @property
-    def gap(self) -> float:
-        """Mean over prompts between the indicators' own words, in the metric's unit; positive towards the first."""
-        return as_float(self.row.get("gap"))
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Ends of the interval of `gap`; NaN of so few prompts that there is none."""
-        return as_float(self.row.get("ci_low")), as_float(self.row.get("ci_high"))
-
-    @property
-    def p(self) -> float:
-        """p-value of `gap` against 0; NaN where it contradicts the interval, so that neither is relied on."""
-        return agreeing_p(as_float(self.row.get("p_value")), *self.interval, self.alpha)
-
-    @property
-    def word_gap(self) -> float:
-        """Gap between all words of both sides; NaN where there is but one a side."""
-        return as_float(self.row.get("word_gap")) if self.over_words else math.nan
-
-    @property
-    def word_interval(self) -> tuple[float, float]:
-        """Ends of the interval of `word_gap`, over words and prompts."""
-        row = self.row if self.over_words else {}
-        return as_float(row.get("word_low")), as_float(row.get("word_high"))
-
-    @property
     def over_words(self) -> bool:
         """Whether the gap was compared with words of the same meaning."""
         return defined(self.row.get("p_control"))
 
     @property
-    def named_words(self) -> tuple[tuple[str, ...], ...]:
+    def named_words(self) -> tuple[list[str], ...]:
         """Words of both sides and of the reference: all of a direction, else those that the gap is of."""
         words = (self.words.first, self.words.second, self.words.reference[: self.verdict.counts[2]])
         return words if self.direction else tuple(own[:1] for own in words)
-
-    @property
-    def only_unadjusted(self) -> bool:
-        """Whether p against words is below alpha before its adjustment alone."""
-        return as_float(self.row.get("p_control")) < self.alpha <= self.p_measures
-
-    @property
-    def why_no_interval(self) -> str:
-        """Why the gap has no interval."""
-        if few_prompts(self.row):
-            return f"it takes {FEWEST_PROMPTS} for an interval or a direction"
-        return self.reason_of("gap")
 
     def reason_of(self, what: str) -> str:
         """Why there is no ``gap``, or no test against ``controls``."""
@@ -176,7 +135,7 @@ def finding(
     reference: str,
     contrast: tuple[str, str],
     *,
-    words: ContrastWords = NO_WORDS,
+    words: SideWords = NO_WORDS,
     alpha: float = 0.05,
     p_measures: float | None = None,
     family: str = "the measures",
@@ -193,12 +152,26 @@ def finding(
     row = {"delta": None} | row
     if few_prompts(row):
         row |= dict.fromkeys(OF_ENOUGH_PROMPTS, math.nan)
+        if defined(row.get("gap")):
+            row["reason"] = f"it takes {FEWEST_PROMPTS} for an interval or a direction"
+    gap, low, high, p = (as_float(row.get(name)) for name in ("gap", "ci_low", "ci_high", "p_value"))
+    of_words = row if defined(row.get("p_control")) else {}
+    word_gap, *word_ends = (
+        as_float(of_words.get(name, math.nan)) for name in ("word_gap", "word_low", "word_high")
+    )
     return Finding(
         metric=metric,
         reference=reference,
         contrast=contrast,
         row=row,
         verdict=judge(row, words, alpha=alpha, p_words=p_measures),
+        gap=gap,
+        interval=(low, high),
+        p=agreeing_p(p, low, high, alpha),
+        word_gap=word_gap,
+        word_interval=tuple(word_ends),
+        n=as_int(row.get("n_prompts")),
+        unit=str(row.get("unit") or "prompt"),
         words=words,
         p_measures=as_float(row.get("p_control") if p_measures is None else p_measures),
         family="" if p_measures is None else family,

@@ -20,11 +20,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.metrics.registry import headline_metrics
+from analysis.report.environment import phrase
 from analysis.report.finding import Finding, finding
-from analysis.report.sentences import phrase
-from analysis.report.verdict import ContrastWords
 from analysis.stats.multiplicity import gatekept
-from analysis.study import Member, contrasts, indicators
+from analysis.study import contrasts, indicators
 from analysis.tables.registry import TABLES
 from analysis.tables.similarities.side_shares import side_shares
 from analysis.tables.similarities.word_gap import SideWords, words_of
@@ -38,30 +37,28 @@ OF_GAP = ("gap", "ci_low", "ci_high", "p_value", "word_gap", "word_low", "word_h
 class Summary:
     """The findings of one contrast, the primary measure first, and the sentences above them.
 
-    ``answer``: of at most thirty words; ``others``: on the other measures; ``correlations``: of the gaps of measures
-    that view the same images, by their symbols.
+    ``answer``: of at most thirty words; ``others``: on the other measures.
     """
 
     contrast: tuple[str, str]
-    words: ContrastWords
     answer: str
     others: str
     findings: list[Finding]
-    correlations: pd.DataFrame
 
 
-def summaries(
-    gap: pd.DataFrame, agreement: pd.DataFrame, config: Config, disparity: pd.DataFrame | None = None
-) -> list[Summary]:
+def summaries(gap: pd.DataFrame, config: Config, disparity: pd.DataFrame | None = None) -> list[Summary]:
     """Word the findings of every contrast. Without `disparity` there are no shares of the sides' distance."""
     measure, people, pairs = config.measure, indicators(config), contrasts(config)
+    spelled = {person.name: person.word for person in people}
+    controls = {person.name: person.control for person in people if person.control}
     metrics = headline_metrics(measure.text_readout)
     metrics.sort(key=lambda metric: metric.key != measure.primary)
     family = "the measures and contrasts" if len(pairs) > 1 else "the measures"
     result = []
     for contrast in pairs:
-        names = _names(contrast, config.reference, people)
-        words = contrast_words(contrast, config.reference, people)
+        names = words_of(contrast, config.reference, controls)
+        sides = (names.first, names.second, names.reference)
+        words = SideWords(*([spelled[name] for name in side] for side in sides))
         own = gap[gap["contrast"] == "-".join(contrast)]
         rows = [(metric, table.iloc[0].to_dict()) for metric in metrics if len(table := metric.rows_of(own))]
         gate = 0 if rows and rows[0][0].key == measure.primary else None
@@ -84,8 +81,7 @@ def summaries(
             for (metric, row), p in zip(rows, adjusted)
         ]
         others = phrase("finding", "others", findings) if len(findings) > 1 else ""
-        matrix = correlations(findings, agreement, contrast)
-        result.append(Summary(contrast, words, _answer(findings, contrast), others, findings, matrix))
+        result.append(Summary(contrast, _answer(findings, contrast), others, findings))
     return result
 
 
@@ -110,38 +106,6 @@ def findings_table(found: Sequence[Summary]) -> pd.DataFrame:
         for one in summary.findings
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-def contrast_words(contrast: tuple[str, str], reference: str, people: Sequence[Member]) -> ContrastWords:
-    """Return the words of a contrast, as they stand in the prompts."""
-    spelled = {person.name: person.word for person in people}
-    names = _names(contrast, reference, people)
-    return ContrastWords(
-        *(tuple(spelled[name] for name in group) for group in (names.first, names.second, names.reference))
-    )
-
-
-def _names(contrast: tuple[str, str], reference: str, people: Sequence[Member]) -> SideWords:
-    """The indicators of each side and of the reference, each with its controls."""
-    return words_of(contrast, reference, {person.name: person.control for person in people if person.control})
-
-
-def correlations(
-    findings: Sequence[Finding], agreement: pd.DataFrame, contrast: tuple[str, str]
-) -> pd.DataFrame:
-    """Return how far the gaps of measures that view the same images correlate, as a symmetric matrix by symbols.
-
-    Without rows where fewer than two do; NaN where a correlation is undefined, and on the diagonal.
-    """
-    views = {one.metric.key: one.metric.symbol for one in findings if one.metric.space != "prompt"}
-    own = agreement[agreement["contrast"] == "-".join(contrast)]
-    own = own[own["first"].isin(list(views)) & own["second"].isin(list(views))]
-    both = pd.concat([own, own.rename(columns={"first": "second", "second": "first"})])
-    if both["correlation"].notna().sum() == 0:
-        return pd.DataFrame()
-    wide = both.pivot(index="first", columns="second", values="correlation")
-    present = [key for key in views if key in wide.index]
-    return wide.reindex(index=present, columns=present).rename(index=views, columns=views)
 
 
 def _answer(findings: Sequence[Finding], contrast: tuple[str, str]) -> str:

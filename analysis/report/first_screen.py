@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-from PIL import Image
 
-from analysis.report import gallery
+from analysis.metrics.registry import Metric
 from analysis.report.findings import Summary
 from analysis.report.format import counted, listed
 from analysis.report.verdict import ENOUGH
@@ -17,7 +16,6 @@ from analysis.study import Member
 from probes.config.schema import Config
 
 TRIPLETS = 3
-LARGEST = 192  # pixels of a picture's longer side
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class ShownTriplet:
     prompt: str
     place: str
     gap: Mapping[str, Any]
-    cells: Sequence[Mapping[str, Any]]
+    cells: Sequence[dict[str, Any]]
 
 
 def ends_and_middle(count: int) -> dict[str, int]:
@@ -85,13 +83,18 @@ def choose_triplets(
     return shown
 
 
-def with_pictures(shown: Sequence[ShownTriplet], pictures: Mapping[str, Image.Image]) -> list[ShownTriplet]:
-    """Return triplets with their pictures as ``data:`` addresses."""
+def not_run(metrics: Sequence[Metric], gap: pd.DataFrame, missing: Mapping[str, str]) -> list[str]:
+    """Return why measures have no numbers, those of one reason together, and why no objects were looked for.
 
-    def cell_with_picture(cell: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {**cell, "source": gallery.encode(pictures[cell["sample_id"]], LARGEST)}
-
-    return [replace(one, cells=[cell_with_picture(cell) for cell in one.cells]) for one in shown]
+    `missing` is ``not_observed`` of a run's record.
+    """
+    reasons: dict[str, list[str]] = {}
+    for metric in metrics:
+        if metric.metric in missing and not len(metric.rows_of(gap)):
+            reasons.setdefault(missing[metric.metric], []).append(metric.symbol)
+    lines = [f"{', '.join(symbols)} not run: {why}" for why, symbols in reasons.items()]
+    lines += [f"Objects were not looked for: {missing['objects']}"] if "objects" in missing else []
+    return [line.replace("`", "") for line in lines]
 
 
 def not_tested(
@@ -102,7 +105,6 @@ def not_tested(
     n_seeds: int,
     counts: Sequence[tuple[int, int, int]] = (),
     absent: Sequence[str] = (),
-    closed: bool = False,
     detector: bool | None = None,
 ) -> list[str]:
     """Return what a run says nothing about, a short line each.
@@ -110,7 +112,7 @@ def not_tested(
     `counts` are words of both sides and reference words of each contrast; `absent` says which measures were not run,
     and why; `detector` whether anybody checked the detector of objects, None where none was used.
     """
-    synonyms = any(person.control for person in people)
+    closed, synonyms = config.images is not None, any(person.control for person in people)
     others = ["prompts" if n_prompts > 1 else "", "words", "samplers", "weights"]
     lines = {
         "Synonyms: without control words a gap cannot be told from two words being two words.": bool(counts)

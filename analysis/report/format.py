@@ -170,12 +170,3 @@ def over(unit: str, what: str = "") -> str:
     ('over prompts', 'over words and seeds, for this prompt alone')
     """
     return f"over {what}seeds, {ALONE}" if unit == "seed" else f"over {what}prompts"
-
-
-def reason(text: str, unit: str) -> str:
-    """Return a reason as a table holds it in the terms of the unit of the run.
-
-    >>> reason("the same in all indicators at every prompt", "seed")
-    'the same in all indicators at every seed'
-    """
-    return text.replace("at every prompt", f"at every {unit}")

@@ -10,12 +10,12 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from jinja2 import Environment, StrictUndefined, Template
-from markupsafe import Markup, escape
+from jinja2 import Template
+from markupsafe import Markup
 from PIL import Image
 
-from analysis.report import format as texts
-from analysis.report.format import DASH, LATEX_DASH, defined, fixed, interval, label, number
+from analysis.report.environment import environment_of
+from analysis.report.format import DASH, LATEX_DASH
 from analysis.tables.registry import read
 from analysis.tables.spec import Measured, MethodSpec, Pivot, TableSpec, method_specs
 
@@ -86,11 +86,6 @@ def sections(run: Run) -> list[Measured]:
     return [one for one in held if one is not None]
 
 
-def lead(shown: Measured) -> Lead | None:
-    """Return the first screen of a method; None where the run was made for something else."""
-    return shown.lead
-
-
 def sentences(shown: Measured, spec: TableSpec, kind: str = "text") -> list[str]:
     """Return what is said of a table, by paragraphs; of the kind ``html`` with numbers as they are in the table."""
     if not spec.sentences or spec.name not in shown.tables:
@@ -114,15 +109,13 @@ def figures(shown: Measured) -> dict[str, Drawn]:
 
 def page_section(shown: Measured, drawn: Mapping[str, Drawn]) -> dict[str, Any]:
     """Return what the template ``section.html.j2`` shows: an entry for each table with its sentences and figure."""
-    blocks, first = [], lead(shown)
+    blocks, first = [], shown.lead
     for spec in shown.method.tables:
         name = spec.name.replace("_", "-")
         block = {
             "sentences": [*map(Markup, sentences(shown, spec, "html"))],
             "figure": drawn.get(name) if not first or name not in first.figures else None,
-            "tables": [
-                own for pivot in spec.pivots if pivot.title for own in _tables(pivot, spec, shown, "html")
-            ],
+            "tables": tables(shown, spec),
         }
         if any(block.values()):
             blocks.append(block)
@@ -131,10 +124,14 @@ def page_section(shown: Measured, drawn: Mapping[str, Drawn]) -> dict[str, Any]:
     return {
         "anchor": method.anchor,
         "title": method.title,
-        "template": "section.html.j2",
         "shown": {"intro": intro, "blocks": blocks},
         "lead": first,
     }
+
+
+def tables(shown: Measured, spec: TableSpec) -> list[dict[str, Any]]:
+    """Return the tables to be read of a result table, in HTML."""
+    return [own for pivot in spec.pivots if pivot.title for own in _tables(pivot, spec, shown, "html")]
 
 
 def documents(shown: Measured) -> Iterator[tuple[str, str]]:
@@ -211,86 +208,7 @@ def latex(
     return f"% needs \\usepackage{{booktabs,graphicx}}\n{text}"
 
 
-class Raw(str):
-    """Text that is LaTeX already."""
-
-
-def escaped(text: object, longest: int = 2_000) -> object:
-    r"""Plain text for LaTeX; of more characters the middle is left out.
-
-    >>> escaped("50 % of a_b & c")
-    '50 \\% of a\\_b \\& c'
-    """
-    if isinstance(text, Raw) or not isinstance(text, str):
-        return text
-    marks = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
-    marks |= {mark: f"\\{mark}" for mark in "&%$#_{}"}
-    return "".join(marks.get(letter, letter) for letter in label(text, longest))
-
-
-def _latex_number(x: float | None, digits: int = 2, signed: bool = False) -> Raw:
-    """A number with so many decimals and a true minus sign; one that is rounded to nothing has no sign."""
-    text = fixed(x, digits, LATEX_DASH)
-    if text != LATEX_DASH and float(text) == 0:
-        return Raw(text.lstrip("-"))
-    if text != LATEX_DASH:
-        text = f"$-${text[1:]}" if text[0] == "-" else f"$+${text}" if signed else text
-    return Raw(text)
-
-
-def _latex_interval(low: float | None, high: float | None, digits: int = 2) -> Raw:
-    if not (defined(low) and defined(high)):
-        return Raw("")
-    return Raw(f"[{_latex_number(low, digits)}, {_latex_number(high, digits)}]")
-
-
-def _html_number(x: float | None, digits: int = 3, signed: bool = False) -> Markup:
-    """A number as it is in the table, and as it is shown."""
-    return Markup(f'<data value="{x}">{number(x, digits, signed)}</data>' if defined(x) else DASH)
-
-
-def _html_interval(low: float | None, high: float | None, digits: int = 3) -> Markup:
-    ends = f"[{_html_number(low, digits)}, {_html_number(high, digits)}]"
-    return Markup(ends if defined(low) and defined(high) else "")
-
-
-def _p(x: float | None) -> str:
-    """A p-value without its sign."""
-    return texts.p_value(x).removeprefix("p = ").removeprefix("p").strip(": ")
-
-
-_NUMBERS = {  # how numbers are written in each kind of text
-    "text": {"number": number, "interval": interval, "p": _p},
-    "html": {
-        "number": _html_number,
-        "interval": _html_interval,
-        "p": lambda x: Markup(f'<data value="{x}">{escape(_p(x))}</data>' if defined(x) else DASH),
-    },
-    "latex": {
-        "number": _latex_number,
-        "interval": _latex_interval,
-        "p": lambda x: Raw(texts.latex_p_value(x)),
-        "raw": Raw,
-    },
-}
-
-
-@cache
-def _environment(kind: str) -> Environment:
-    """Where templates write numbers as plain text, for a page or as LaTeX."""
-    made = Environment(
-        undefined=StrictUndefined,
-        autoescape=kind == "html",
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=escaped if kind == "latex" else None,
-    )
-    functions = ("counted", "listed", "defined", "over", "p_value", "label")
-    made.globals |= {name: getattr(texts, name) for name in functions} | _NUMBERS[kind]
-    return made
-
-
 @cache
 def _template(text: str, kind: str) -> Template:
     """Return a template of a kind of text; compiled once."""
-    return _environment(kind).from_string(text)
+    return environment_of(kind).from_string(text)

@@ -12,6 +12,7 @@ from typing import Any
 from PIL import Image
 
 from analysis.metrics.dependency import GROUPS
+from analysis.report.environment import environment
 from analysis.report.gallery import encode
 
 THUMBNAIL = 128  # pixels, of the longer side
@@ -91,17 +92,25 @@ class Gallery:
 
     def __repr__(self) -> str:
         word = f", heat map of {self.word!r}" if self.word else ""
-        what = "prompts" if _single(self.triplets) else "triplets"
+        what = "prompts" if self._single else "triplets"
         head = f"Gallery of {len(self)} of {self.of} {what}{word}; a notebook shows it, .save(path) writes it"
         return "\n".join([head, *map(_lines, self.triplets)])
 
     def _repr_html_(self) -> str:
-        return _page(self.triplets, self.word, self.objects)
+        template = environment().get_template("notebook_gallery.html.j2")
+        return template.render(
+            triplets=self.triplets,
+            single=self._single,
+            columns=SIDE_BY_SIDE - self.objects,
+            word=self.word,
+            thumbnail=MARKED if self.objects else THUMBNAIL,
+            groups=list(zip(COLOURS, GROUPS)) if self.objects else (),
+        )
 
-
-def _single(triplets: Sequence[GalleryTriplet]) -> bool:
-    """Return whether they are of a run of one indicator."""
-    return any(one.noun == "prompt" for one in triplets)
+    @property
+    def _single(self) -> bool:
+        """Whether the run has one indicator."""
+        return any(one.noun == "prompt" for one in self.triplets)
 
 
 def _lines(shown: GalleryTriplet) -> str:
@@ -112,24 +121,8 @@ def _lines(shown: GalleryTriplet) -> str:
     return f"{head}\n  {shown.gap}" if shown.gap else head
 
 
-def _page(triplets: Sequence[GalleryTriplet], word: str, objects: bool = False) -> str:
-    from analysis.report.environment import environment  # what draws figures, too
-
-    values: Mapping[str, Any] = {
-        "triplets": triplets,
-        "single": _single(triplets),
-        "columns": SIDE_BY_SIDE - objects,
-        "word": word,
-        "thumbnail": MARKED if objects else THUMBNAIL,
-        "groups": list(zip(COLOURS, GROUPS)) if objects else (),
-    }
-    return environment().get_template("notebook_gallery.html.j2").render(**values)
-
-
 def _marked(source: str, size: tuple[int, int], marks: Sequence[Mapping[str, Any]]) -> str:
     """An image with the outlines and names of objects, as the ``data:`` address of an SVG that needs no other file."""
-    from analysis.report.environment import environment
-
     width, height = (round(MARKED * side / max(size)) for side in size)
     template = environment().get_template("notebook_marks.svg.j2")
     svg = template.render(source=source, width=width, height=height, marks=marks, colours=COLOURS)

@@ -12,24 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from analysis.report.format import as_float, as_int, defined
+from analysis.tables.similarities.word_gap import SideWords
 
 FEWEST_PROMPTS = 6  # of five or fewer no pattern of signs has a two-sided p below 0.05
 ENOUGH = 3  # words of a side, and reference words, from which a claim is made without a hedge
 
 
-@dataclass(frozen=True)
-class ContrastWords:
-    """The words of a contrast as they stand in the prompts: those of each side and those of the reference.
-
-    Each begins with the word of the indicator itself; its controls follow.
-    """
-
-    first: tuple[str, ...] = ()
-    second: tuple[str, ...] = ()
-    reference: tuple[str, ...] = ()
-
-
-NO_WORDS = ContrastWords()
+NO_WORDS = SideWords([], [], [])
 
 
 @dataclass(frozen=True)
@@ -52,7 +41,7 @@ class GapVerdict:
 
 
 def judge(
-    row: Mapping, words: ContrastWords = NO_WORDS, *, alpha: float = 0.05, p_words: float | None = None
+    row: Mapping, words: SideWords = NO_WORDS, *, alpha: float = 0.05, p_words: float | None = None
 ) -> GapVerdict:
     """Judge a row of ``tables/gap``.
 

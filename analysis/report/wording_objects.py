@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.report.sentences import phrase, sentence
+from analysis.report.environment import phrase, sentence
 from analysis.tables.objects.claims import ALIKE, DETECTOR, HEDGED, HINT, HOLDS, NOT_CHECKED, WORDS
-from analysis.tables.objects.shared_noise import SHARED_NOISE
+from analysis.tables.objects.left_open import SHARED_NOISE
 
 NAMED = 6  # objects named in a sentence
 
@@ -104,33 +104,6 @@ def _named(rows: pd.DataFrame) -> list[str]:
     return [*rows["object"].head(NAMED), *more]
 
 
-def table_sentence(
-    row: Mapping[str, Any] | None,
-    pair: tuple[str, str],
-    *,
-    checked: bool = True,
-    held: bool = False,
-    alpha: float = 0.05,
-) -> str:
-    """Say whether the objects as a whole differ, from a row of ``tables/table_tests`` (presence).
-
-    `checked`: whether anything is known of the detector's errors; `held`: whether a difference of some object is
-    claimed over all words of the sides.
-    """
-    return sentence("objects", "whole", row, pair, told(row, alpha), checked, held)
-
-
 def told(row: Mapping[str, Any] | None, alpha: float) -> bool:
     """Tell whether the test of a row of ``tables/table_tests`` or ``tables/table07_chi_square`` rejects equality."""
     return row is not None and bool(row["p_value"] < alpha)
-
-
-def chi_square_sentence(row: Mapping[str, Any] | None, alpha: float = 0.05) -> str:
-    """Say what the paper's chi-square says and whether it holds, from a row of ``tables/table07_chi_square``."""
-    return sentence("objects", "chi_square", row, told(row, alpha))
-
-
-def detector_line(error: pd.DataFrame, check: pd.DataFrame, engine: str) -> str:
-    """Say in a line what is known of the detector, from ``tables/detector_error`` and ``human_check``."""
-    whom = "the toyworld checker" if len(error) else "people" if len(check) else ""
-    return sentence("objects", "detector", (error["quantity"] == "accuracy").any(), whom, engine)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from analysis.report.sentences import sentence
+from analysis.report.environment import sentence
 from analysis.study import Member
 from hooks.prompt.spans import split_words
 from probes.config.schema import Config

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
@@ -22,24 +22,26 @@ NEAREST = 0.995  # probability with which a true difference is no nearer to 0 th
 
 @dataclass(frozen=True)
 class AbsoluteMean:
-    """A mean absolute difference of n: `raw` as estimated, `score` less what errors add to it, at least 0."""
+    """A mean absolute difference of n: `raw` as estimated, `score` less what errors add to it, at least 0.
+
+    It lies between `least` and `most` whatever the errors add, but for chance; its interval is that much wider.
+    """
 
     score: float
     low: float
     high: float
     raw: float
     n: int
+    least: float = np.nan
+    most: float = np.nan
 
 
-@dataclass(frozen=True)
-class EstimatedScore(AbsoluteMean):
-    """A mean absolute difference; it lies between `least` and `most` whatever the errors add, but for chance."""
-
-    least: float
-    most: float
+NOTHING = AbsoluteMean(*[np.nan] * 4, 0)
 
 
-def absolute_mean(differences: ArrayLike, covariance: ArrayLike, *, level: float = 0.95) -> AbsoluteMean:
+def absolute_mean(
+    differences: ArrayLike, covariance: ArrayLike, *, level: float = 0.95, unbiased: bool = False
+) -> AbsoluteMean:
     r"""Return the mean of the absolute values of some differences, from estimates of them.
 
     Of estimates without bias, about normal, shape (n,), and the covariance of their errors, (n, n); ValueError if
@@ -48,83 +50,50 @@ def absolute_mean(differences: ArrayLike, covariance: ArrayLike, *, level: float
     them, its upper end nothing. Near 0 it is wider than it need be, and holds the true score more often than the level
     says.
 
+    At the estimates, which lie farther from 0 than the differences do, :math:`b` is too small. Where the covariance is
+    `unbiased`, squares of estimates exceed those of the differences by :math:`\sigma^2`, so that
+    :math:`\lambda = \max(0, 1 - \sum\sigma^2 / \sum\hat v^2)` says what share of theirs is real (James and Stein
+    1961, positive part): the score then takes off :math:`b(\sqrt\lambda\,\hat v)`, where the squares add up to those
+    of the differences, the lower end :math:`b(\lambda\hat v)`, the upper end :math:`b(\hat v)`. A covariance that is
+    too large makes the score too small.
+
     Without error it is the mean absolute difference; with error and no difference it is less than the raw one.
 
-    >>> absolute_mean([0.5, -0.25], np.zeros((2, 2)))
-    AbsoluteMean(score=0.375, low=0.375, high=0.375, raw=0.375, n=2)
+    >>> absolute_mean([0.5, -0.25], np.zeros((2, 2))).score
+    0.375
     >>> result = absolute_mean([0.1, -0.05], 0.01 * np.eye(2))
     >>> result.low, result.score < result.raw < result.high
     (0.0, True)
     """
     v, errors = _checked(differences, covariance)
     if not len(v):
-        return AbsoluteMean(np.nan, np.nan, np.nan, np.nan, 0)
-    size, sigma, raw, half = _size_and_half(v, errors, level)
-    nearest = np.maximum(size - stats.norm.ppf(NEAREST) * sigma, 0.0)
-    score, least = (raw - float(added_by_errors(one, sigma).mean()) for one in (size, nearest))
-    return AbsoluteMean(max(score, 0.0), max(least - half, 0.0), raw + half, raw, len(v))
-
-
-def estimated_score(differences: ArrayLike, covariance: ArrayLike, *, level: float = 0.95) -> EstimatedScore:
-    r"""Return `absolute_mean` with a shorter interval, of differences whose covariance has no bias.
-
-    At the estimates, which lie farther from 0 than the differences do, :math:`b` is too small. Squares of estimates
-    exceed those of the differences by :math:`\sigma^2`, so that
-    :math:`\lambda = \max(0, 1 - \sum\sigma^2 / \sum\hat v^2)` says what share of theirs is real (James and Stein 1961,
-    positive part): the score takes off :math:`b(\sqrt\lambda\,\hat v)`, where the squares add up to those of the
-    differences, the lower end :math:`b(\lambda\hat v)`, the upper end :math:`b(\hat v)`. A covariance that is too large
-    makes the score too small.
-    """
-    v, errors = _checked(differences, covariance)
-    if not len(v):
-        return EstimatedScore(*[np.nan] * 4, 0, np.nan, np.nan)
-    size, sigma, raw, half = _size_and_half(v, errors, level)
-    squares = float((v**2).sum())
-    real = max(0.0, 1.0 - float((sigma**2).sum()) / squares) if squares else 0.0
-    score, least, most = (
-        raw - float(added_by_errors(share * size, sigma).mean()) for share in (np.sqrt(real), real, 1.0)
-    )
-    ends = max(least - half, 0.0), most + half
-    return EstimatedScore(max(score, 0.0), *ends, raw, len(v), least, most)
-
-
-def _size_and_half(
-    v: NDArray[np.float64], errors: NDArray[np.float64], level: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float, float]:
-    """Absolute values, standard errors, raw score, and half the interval of the raw score."""
-    signs, variance = np.sign(v), np.diag(errors)
+        return NOTHING
+    signs, sigma, size, squares = np.sign(v), np.sqrt(np.diag(errors)), np.abs(v), float((v**2).sum())
+    raw = float(size.mean())
     # where signs are unsure errors do not cancel as their covariances say
-    spread = np.sqrt(max(float(signs @ errors @ signs), float(variance.sum()))) / len(v)
+    spread = np.sqrt(max(float(signs @ errors @ signs), float(np.trace(errors)))) / len(v)
     half = float(stats.norm.ppf((1 + level) / 2) * spread)
-    return np.abs(v), np.sqrt(variance), float(np.abs(v).mean()), half
+    real = max(0.0, 1.0 - float(np.trace(errors)) / squares) if squares else 0.0
+    nearest = np.maximum(size - stats.norm.ppf(NEAREST) * sigma, 0.0)
+    places = (np.sqrt(real) * size, real * size, size) if unbiased else (size, nearest)
+    score, least, most = (
+        *(raw - float(added_by_errors(place, sigma).mean()) for place in places),
+        *([] if unbiased else [raw]),
+    )
+    return AbsoluteMean(max(score, 0.0), max(least - half, 0.0), most + half, raw, len(v), least, most)
 
 
-@dataclass(frozen=True)
-class ScoreDifferences:
-    """Scores of several models, in the order given, their differences by `pairs`, and ranks.
-
-    `score` is the mean absolute difference less what errors add to it, `raw` as it is; `difference` that of the first
-    of a pair less that of the second, with its interval; `low_all` and `high_all` are ends of intervals that hold all
-    differences at once with the same probability (Bonferroni). Between the ranks `best` and `worst` (1: the smallest
-    score) lies the model's own, of all models at once: one more than there are models whose score is smaller by these
-    intervals, and as many as there are that are not larger. `n` are the units.
-    """
-
-    score: NDArray[np.float64]
-    raw: NDArray[np.float64]
-    pairs: list[tuple[int, int]]
-    difference: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    low_all: NDArray[np.float64]
-    high_all: NDArray[np.float64]
-    best: NDArray[np.int64]
-    worst: NDArray[np.int64]
-    n: int
-
-
-def score_differences(differences: Sequence[ArrayLike], *, level: float = 0.95) -> ScoreDifferences:
+def score_differences(
+    differences: Sequence[ArrayLike], *, level: float = 0.95
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     r"""Return the scores of models whose differences were measured in the same units, compared two by two.
+
+    A row a model, in the order given: ``score``, the mean absolute difference less what errors add to it, ``raw`` as it
+    is; between the ranks ``best`` and ``worst`` (1: the smallest score) lies its own, of all models at once: one more
+    than there are models whose score is smaller by the intervals of all pairs, and as many as there are that are not
+    larger. A row a pair: ``difference`` of the ``first`` (its number) less the ``second`` with its interval;
+    ``low_all`` and ``high_all`` are ends of intervals that hold all differences at once with the same probability
+    (Bonferroni).
 
     Of each model, (n_units, n): the differences of every unit (a context) whose mean over units counts. ValueError of
     fewer than two models or units, of other shapes, or where a number is missing.
@@ -132,7 +101,7 @@ def score_differences(differences: Sequence[ArrayLike], *, level: float = 0.95) 
     A unit adds :math:`u = \sum_a \mathrm{sign}(\hat v_a)\, v_a / n` to its model's raw score; the standard error of
     a difference is that of the mean of both models' :math:`u` less one another, which takes out what units have in
     common (Student's t). Intervals are wider by the doubt about what errors add: that of one model at its most, of the
-    other at its least (`estimated_score`). Ranks follow from the intervals of all pairs (Mohamad et al. 2019).
+    other at its least (`absolute_mean`). Ranks follow from the intervals of all pairs (Mohamad et al. 2019).
     """
     values = [np.asarray(one, float) for one in differences]
     if len(values) < 2 or {one.shape for one in values} != {values[0].shape} or len(values[0]) < 2:
@@ -141,21 +110,25 @@ def score_differences(differences: Sequence[ArrayLike], *, level: float = 0.95) 
         raise ValueError("differences: expected numbers, got NaN")
     n, width = values[0].shape
     scores = [
-        estimated_score(one.mean(axis=0), np.atleast_2d(np.cov(one, rowvar=False)) / n) for one in values
+        absolute_mean(one.mean(axis=0), np.atleast_2d(np.cov(one, rowvar=False)) / n, unbiased=True)
+        for one in values
     ]
     score, raw, least, most = np.array([(one.score, one.raw, one.least, one.most) for one in scores]).T
     added = np.stack([(one * np.sign(one.mean(axis=0))).sum(axis=1) / width for one in values])
-    pairs = list(combinations(range(len(values)), 2))
-    i, j = np.array(pairs).T
+    i, j = np.triu_indices(len(values), 1)
     error = (added[i] - added[j]).std(axis=1, ddof=1) / np.sqrt(n)
     ends = []
-    for tail in ((1 - level) / 2, (1 - level) / 2 / len(pairs)):
+    for tail in ((1 - level) / 2, (1 - level) / 2 / len(i)):
         half = stats.t.isf(tail, n - 1) * error
         ends += [least[i] - most[j] - half, most[i] - least[j] + half]
     smaller = np.zeros((len(values), len(values)), bool)  # the first of a place than the second
     smaller[i, j], smaller[j, i] = ends[3] < 0, ends[2] > 0
-    ranks = 1 + smaller.sum(axis=0), len(values) - smaller.sum(axis=1)
-    return ScoreDifferences(score, raw, pairs, score[i] - score[j], *ends, *ranks, n)
+    best, worst = 1 + smaller.sum(axis=0), len(values) - smaller.sum(axis=1)
+    compared = dict(zip(("low", "high", "low_all", "high_all"), ends))
+    return (
+        pd.DataFrame({"score": score, "raw": raw, "best": best, "worst": worst}),
+        pd.DataFrame({"first": i, "second": j, "difference": score[i] - score[j], **compared}),
+    )
 
 
 @dataclass(frozen=True)
@@ -202,7 +175,7 @@ def inverted_mean(
     """
     v, errors = _checked(differences, covariance)
     if not len(v):
-        return AbsoluteMean(np.nan, np.nan, np.nan, np.nan, 0)
+        return NOTHING
     size, variance, signs = np.abs(v), np.diag(errors), np.where(v < 0, -1.0, 1.0)
     sigma, raw = np.sqrt(variance), float(np.abs(v).mean())
     values, vectors = np.linalg.eigh(errors)

@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from analysis.stats.exact_sums import exact_sum
-from analysis.stats.resampling import NOTHING, ONE_PROMPT, checked_level
+from analysis.stats.resampling import NOTHING, ONE_PROMPT, checked_level, exact_sum
 
 FEWEST_SEEDS = 3
 FEW_SEEDS = "shared noise: the prompts of a seed depend on each other, three seeds are needed"
@@ -64,7 +63,7 @@ def crossed_mean(values: ArrayLike, *, level: float = 0.95) -> CrossedMean:
     """Return the mean over prompts and seeds that are crossed: every prompt has the same seeds.
 
     Of values (n_prompts, n_seeds, n_columns), NaN where there is none; a prompt that lacks a seed is left out of that
-    column. ValueError for another number of axes, or a level that is no number between 0 and 1. Cameron, Gelbach and
+    column. ValueError for a level that is no number between 0 and 1. Cameron, Gelbach and
     Miller 2011 for the sum of variances; Banerjee 1960 for the quantiles.
 
     Two prompts, three seeds, and all that differs is the seed: the mean 2 has the error of three values, 1, 2 and 3.
@@ -74,8 +73,6 @@ def crossed_mean(values: ArrayLike, *, level: float = 0.95) -> CrossedMean:
     (2.0, 2.484)
     """
     values = np.asarray(values, np.float64)
-    if values.ndim != 3:
-        raise ValueError(f"values: expected shape (n_prompts, n_seeds, n_columns), got {values.shape}")
     checked_level(level)
     n_seeds, whole = values.shape[1], ~np.isnan(values).any(axis=1)
     n = whole.sum(axis=0)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
@@ -44,26 +45,13 @@ class Labels:
     rejected: NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Corrected:
-    """Presence behind the detector; arrays of shape (n_objects,), NaN for the `reason`, else empty.
-
-    `difference` is the second side less the first, with its interval; `p_value` is of a difference of 0, two-sided;
-    `labelled` are the labelled prompts.
-    """
-
-    difference: NDArray[np.float64]
-    difference_low: NDArray[np.float64]
-    difference_high: NDArray[np.float64]
-    p_value: NDArray[np.float64]
-    labelled: NDArray[np.int64]
-    reason: NDArray[np.object_]
-
-
 def corrected_presence(
     detected: ArrayLike, images: ArrayLike, labels: Labels, *, level: float = 0.95
-) -> Corrected:
+) -> pd.DataFrame:
     """Return the presence of objects on two sides from detections of all images and labels of some.
+
+    A row an object: ``difference``, the second side less the first, with its interval, and ``p_value`` of a difference
+    of 0, two-sided, all NaN for the ``reason``, else empty; ``labelled`` are the labelled prompts.
 
     Of images of each prompt and side in which the object was detected, shape (n_prompts, 2, n_objects), images of the
     prompt and side, (n_prompts, 2), and labels of images among these; the prompts that have some are a random sample.
@@ -125,8 +113,10 @@ def corrected_presence(
     reason[labelled == 0] = NO_LABELS
     if rows < 2:
         reason[:] = ONE_PROMPT
-    columns = (value, low, high, p_value)
-    return Corrected(*(np.where(reason == "", column, np.nan) for column in columns), labelled, reason)
+    columns = {"difference": value, "difference_low": low, "difference_high": high, "p_value": p_value}
+    corrected = pd.DataFrame(columns)
+    corrected.loc[reason != ""] = np.nan
+    return corrected.assign(labelled=labelled, reason=reason)
 
 
 def _weights(there, seen, count, hits, labelled) -> tuple[NDArray, NDArray]:

@@ -47,14 +47,13 @@ class GroupSwaps:
     units: NDArray[np.int64]
     group_p_value: NDArray[np.float64]
     reason: NDArray[np.object_]
-    draws: int
 
 
 def group_swaps(values: ArrayLike, *, draws: int = 1999, seed: int = 0) -> GroupSwaps:
     """Return tests whether groups differ, in every column and adjusted over columns.
 
     Of values (n_groups, n_draws, n_columns), NaN where nothing was decided; a group without any takes no part.
-    Arrangements are drawn, and p-values (1 + #) / (1 + draws). ValueError for another shape, or no draw.
+    Arrangements are drawn, and p-values (1 + #) / (1 + draws). ValueError for another shape.
 
     Four groups and six draws; in the first column two groups differ from the other two, in the second none.
 
@@ -68,8 +67,6 @@ def group_swaps(values: ArrayLike, *, draws: int = 1999, seed: int = 0) -> Group
     table = np.asarray(values, np.float64)
     if table.ndim != 3:
         raise ValueError(f"values: expected shape (n_groups, n_draws, n_columns), got {table.shape}")
-    if draws < 1:
-        raise ValueError(f"draws: expected at least 1, got {draws}")
     n_groups, _, width = table.shape
     taking = ~np.isnan(table).all(axis=(1, 2))
     kept = table[taking]
@@ -80,9 +77,8 @@ def group_swaps(values: ArrayLike, *, draws: int = 1999, seed: int = 0) -> Group
         middle = np.where(known, kept, 0.0).sum(axis=(0, 1)) / units
     away = np.where(known, kept - middle, 0.0)
     total = (away**2).sum(axis=(0, 1))
-    units_of = _Units(away, known)
-    everyone = np.arange(len(kept))[None, :, None]
-    observed, means = units_of.statistics(np.broadcast_to(everyone, (1, len(kept), kept.shape[1])))
+    everyone = np.broadcast_to(np.arange(len(kept))[None, :, None], (1, *kept.shape[:2]))
+    observed, means = _statistics(away, known, everyone)
     reason = np.full(width, "", dtype=object)
     reason[total <= _ROUNDING * np.maximum(units, 1)] = CONSTANT
     if kept.shape[1] < 2:
@@ -97,7 +93,7 @@ def group_swaps(values: ArrayLike, *, draws: int = 1999, seed: int = 0) -> Group
         places = np.stack([rng.permuted(order, axis=1) for _ in range(kept.shape[1])], axis=2)
         step = max(1, _CELLS // max(1, len(kept) * width))
         for first in range(0, size, step):
-            between, own = units_of.statistics(places[first : first + step])
+            between, own = _statistics(away, known, places[first : first + step])
             drawn[start + first : start + first + len(between)] = between
             of_groups += (own >= means - _ROUNDING).sum(axis=0)
     reached = (drawn >= observed - _ROUNDING * total).sum(axis=0)
@@ -114,62 +110,42 @@ def group_swaps(values: ArrayLike, *, draws: int = 1999, seed: int = 0) -> Group
     group_p[taking] = np.where(told & known.any(axis=1), (1 + of_groups) / (1 + draws), np.nan)
     return GroupSwaps(
         *(np.where(told, one, np.nan) for one in (explained, floor, p_value, np.maximum(adjusted, p_value))),
-        *(groups, units, group_p, reason, draws),
+        *(groups, units, group_p, reason),
     )
 
 
-class _Units:
-    """What was read of each group and draw, to be summed over the draws that an arrangement gives to a group.
+def _statistics(
+    away: NDArray[np.float64], known: NDArray[np.bool_], places: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the sum of squares between groups, and how many standard errors each group is off the others.
 
-    `away`: less the mean of the column, 0 where nothing is known; shape (n_groups, n_draws, n_columns).
+    `away`: what was read less the mean of the column, 0 where nothing is `known`, shape (n_groups, n_draws, n_columns);
+    `places`: the group whose unit of a draw each group gets, (n_arrangements, n_groups, n_draws). Shapes
+    (n_arrangements, n_columns) and (n_arrangements, n_groups, n_columns), Welch's t as a normal deviate without sign.
     """
-
-    def __init__(self, away: NDArray[np.float64], known: NDArray[np.bool_]):
-        self._shape = away.shape
-        flat = [away, away**2] if known.all() else [away, away**2, known.astype(float)]
-        self._rows = np.concatenate([one.reshape(-1, away.shape[2]) for one in flat], axis=1)
-        self._firsts = [number * away.shape[2] for number in range(len(flat))]
-        self._all = known.sum(axis=(0, 1)).astype(float)
-        self._squares = (away**2).sum(axis=(0, 1))
-
-    def statistics(self, places: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the sum of squares between groups, and how many standard errors each group is off the others.
-
-        `places`: the group whose unit of a draw each group gets, shape (n_arrangements, n_groups, n_draws). Shapes
-        (n_arrangements, n_columns) and (n_arrangements, n_groups, n_columns), Welch's t as a normal deviate without
-        sign.
-        """
-        n_groups, n_draws, width = self._shape
-        columns = (places * n_draws + np.arange(n_draws)).ravel()
-        starts = np.arange(0, len(columns) + 1, n_draws)
-        chosen = sparse.csr_array(
-            (np.ones(len(columns)), columns, starts), shape=(len(starts) - 1, n_groups * n_draws)
-        )
-        found = (chosen @ self._rows).reshape(len(places), n_groups, self._rows.shape[1])
-        sums, squares, *counts = (found[..., first : first + width] for first in self._firsts)
-        return self._welch(sums, squares, counts[0] if counts else np.full((1, 1, 1), float(n_draws)))
-
-    def _welch(
-        self, sums: NDArray[np.float64], squares: NDArray[np.float64], counts: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        units, others = np.maximum(counts, 1.0), np.maximum(self._all - counts, 1.0)
-        everyone = units + others - 1
-        least = self._squares / everyone  # no variance is taken to be smaller
-        products = sums**2
-        own = _variances(squares - products / units, units - 1)
-        rest = _variances(self._squares - squares - products / others, others - 1)
+    n_groups, n_draws, width = away.shape
+    columns = (places * n_draws + np.arange(n_draws)).ravel()
+    starts = np.arange(0, len(columns) + 1, n_draws)
+    shape = (len(starts) - 1, n_groups * n_draws)
+    chosen = sparse.csr_array((np.ones(len(columns)), columns, starts), shape=shape)
+    sums, squares, counts = (
+        (chosen @ one.reshape(n_groups * n_draws, width)).reshape(len(places), n_groups, width)
+        for one in (away, away**2, known.astype(float))
+    )
+    total = (away**2).sum(axis=(0, 1))
+    units, others = np.maximum(counts, 1.0), np.maximum(known.sum(axis=(0, 1)) - counts, 1.0)
+    everyone = units + others - 1
+    least = total / everyone  # no variance is taken to be smaller
+    products = sums**2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        own = np.where(units > 1, (squares - products / units) / (units - 1), np.nan)
+        rest = np.where(others > 1, (total - squares - products / others) / (others - 1), np.nan)
         first, second = np.fmax(own, least) / units, np.fmax(rest, least) / others
         error = first + second
-        with np.errstate(invalid="ignore", divide="ignore"):
-            freedom = error**2 / (
-                first**2 / np.where(own > least, units - 1, everyone)
-                + second**2 / np.where(rest > least, others - 1, everyone)
-            )
-            t = products * (1 / units + 1 / others) ** 2 / error
-            off = (8 * freedom + 1) / (8 * freedom + 3) * np.sqrt(freedom * np.log1p(t / freedom))
-        return (products / units).sum(axis=1), np.where(error > 0, off, 0.0)
-
-
-def _variances(squares: NDArray[np.float64], freedom: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return sums of squares over their degrees of freedom; NaN where there are none."""
-    return squares / np.where(freedom > 0, freedom, np.nan)
+        freedom = error**2 / (
+            first**2 / np.where(own > least, units - 1, everyone)
+            + second**2 / np.where(rest > least, others - 1, everyone)
+        )
+        t = products * (1 / units + 1 / others) ** 2 / error
+        off = (8 * freedom + 1) / (8 * freedom + 3) * np.sqrt(freedom * np.log1p(t / freedom))
+    return (products / units).sum(axis=1), np.where(error > 0, off, 0.0)

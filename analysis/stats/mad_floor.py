@@ -21,13 +21,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import signal, stats
 
-from analysis.stats.permutation import NO_IMAGES, NoiseFloor, undefined_floor
+from analysis.stats.permutation import NO_IMAGES, NoiseFloor
 
 DRAWS = 9999
 ONE_CATEGORY = "one category only"
 LARGEST_SUPPORT = 2_000_000  # grid points; beyond this a sum is drawn instead of convolved
 LARGEST_WORK = 1_000_000_000  # multiplications in the walk over categories
-LARGEST_DIRECT = 100_000_000  # multiplications; beyond this a convolution goes through the Fourier transform
 _TOLERANCE = 1e-9
 
 # of a prompt: how often each cluster has its categories, in falling order
@@ -38,40 +37,59 @@ Chances = tuple[
 
 
 def mad_floor(counts: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> NoiseFloor:
-    r"""Return the MAD, :math:`\frac1N \sum_i |p_i - \frac1N|`, mean over prompts, and its floor, of independent images.
+    r"""Return the MAD, :math:`\frac1N \sum_i |p_i - \frac1N|`, mean over prompts, and its floor.
 
-    Cho et al. 2023, section 4.2.4; range 0 (uniform) to 2 (N − 1) / N² (one category only). Of counts (n_categories,)
-    or (n_prompts, n_categories): a prompt without images is left out and counted. `draws` and `seed` are used only
-    where the exact distribution would need too fine a grid. ValueError if a count is negative or no whole number.
+    Cho et al. 2023, section 4.2.4; range 0 (uniform) to 2 (N − 1) / N² (one category only). Of counts of independent
+    images, (n_categories,) or (n_prompts, n_categories), or of images in clusters, (n_prompts, n_clusters,
+    n_categories): a prompt or cluster without images is left out. The floor is counted; the p-value is drawn where
+    clusters have several images, or the exact distribution would need too fine a grid. With one cluster in each prompt
+    every relabelling gives the score itself: the p-value is 1, the excess 0. ValueError if a count is negative or no
+    whole number.
 
     Nine images in two categories cannot be even: the floor is 35/256.
 
     >>> result = mad_floor([5, 4])
     >>> round(result.value, 4), round(result.floor, 4), round(result.p_value, 4)
     (0.0556, 0.1367, 1.0)
-    """
-    table = np.atleast_2d(whole_counts(counts))
-    kinds = Counter(((1,),) * int(images) for images in table.sum(axis=1) if images)
-    return _floor(table, kinds, draws, seed)
-
-
-def clustered_mad_floor(counts: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> NoiseFloor:
-    """Return `mad_floor` of images in clusters; the floor is counted, a p-value of clusters of several images drawn.
-
-    Of counts (n_clusters, n_categories) or (n_prompts, n_clusters, n_categories). A cluster without images is left out.
-    With one cluster in each prompt every relabelling gives the score itself: the p-value is 1, the excess 0.
 
     Two noises of three images, alike within each: relabelled they are alike, too, with one chance in two. Taken for six
     independent images, all alike would have one in 32.
 
-    >>> result = clustered_mad_floor([[3, 0], [3, 0]])
-    >>> result.value, result.floor, round(result.p_value, 1)
-    (0.5, 0.25, 0.5)
-    >>> round(mad_floor([6, 0]).p_value, 5)
-    0.03125
+    >>> result = mad_floor([[[3, 0], [3, 0]]])
+    >>> result.value, result.floor, round(result.p_value, 1), round(mad_floor([6, 0]).p_value, 5)
+    (0.5, 0.25, 0.5, 0.03125)
     """
-    table = _clustered(counts)
-    return _floor(table.sum(axis=1), _kinds(table), draws, seed)
+    table = whole_counts(counts)
+    if draws < 1:
+        raise ValueError(f"draws: expected at least 1, got {draws}")
+    if table.ndim == 3:
+        shares = -np.sort(-table, axis=2)
+        prompts = [
+            tuple(sorted(tuple(int(n) for n in cluster if n) for cluster in prompt if cluster.any()))
+            for prompt in shares
+        ]
+        table = table.sum(axis=1)
+    else:
+        table = np.atleast_2d(table)
+        prompts = [((1,),) * int(images) for images in table.sum(axis=1)]
+    kinds = dict(sorted(Counter(filter(None, prompts)).items()))
+    images, size = table.sum(axis=1), table.shape[1]
+    if size < 2 or not kinds:
+        return NoiseFloor(reason=ONE_CATEGORY if size < 2 else NO_IMAGES)
+    kept = table[images > 0]
+    value = float(np.abs(kept / kept.sum(axis=1, keepdims=True) - 1 / size).mean())
+    floor = sum(_mean(clusters, size) * repeats for clusters, repeats in kinds.items()) / len(kept)
+    single = all(set(clusters) == {(1,)} for clusters in kinds)
+    chances = _chances_of_mean({len(one): k for one, k in kinds.items()}, size) if single else None
+    if chances is None:
+        null = _drawn(kinds, size, draws, seed)
+        sd, p_value = float(null.std()), (1 + int((null >= value - _TOLERANCE).sum())) / (1 + draws)
+    else:
+        chance, denominator = chances
+        distance = np.arange(len(chance)) / denominator / size
+        sd = float(np.sqrt(max((distance - floor) ** 2 @ chance, 0.0)))
+        p_value = float(min(np.sort(chance[distance >= value - _TOLERANCE]).sum(), 1.0))
+    return NoiseFloor(value, floor, sd, value - floor, p_value, "")
 
 
 def design_effect(counts: ArrayLike) -> float:
@@ -118,48 +136,6 @@ def whole_counts(values: ArrayLike) -> NDArray[np.int64]:
     if (array < 0).any():
         raise ValueError(f"counts: expected none below 0, got {array.min()}")
     return array.astype(np.int64)
-
-
-def _clustered(counts: ArrayLike) -> NDArray[np.int64]:
-    """Counts of shape (n_prompts, n_clusters, n_categories)."""
-    table = whole_counts(counts)
-    if table.ndim not in (2, 3):
-        raise ValueError(f"counts: expected shape (n_prompts, n_clusters, n_categories), got {table.shape}")
-    return table[None] if table.ndim == 2 else table
-
-
-def _kinds(table: NDArray[np.int64]) -> dict[Clusters, int]:
-    """The clusters of each prompt, in an order of their own, and how many prompts have the same."""
-    shares = -np.sort(-table, axis=2)
-    prompts = [
-        tuple(sorted(tuple(int(n) for n in cluster if n) for cluster in prompt if cluster.any()))
-        for prompt in shares
-    ]
-    return dict(sorted(Counter(clusters for clusters in prompts if clusters).items()))
-
-
-def _floor(table: NDArray[np.int64], kinds: dict[Clusters, int], draws: int, seed: int) -> NoiseFloor:
-    """The MAD of counts (n_prompts, n_categories) beside that of prompts with these clusters, relabelled."""
-    images, size = table.sum(axis=1), table.shape[1]
-    undefined, n = int((images == 0).sum()), int(images.sum())
-    if draws < 1:
-        raise ValueError(f"draws: expected at least 1, got {draws}")
-    if size < 2 or not kinds:
-        return undefined_floor(ONE_CATEGORY if size < 2 else NO_IMAGES, undefined)
-    kept = table[images > 0]
-    value = float(np.abs(kept / kept.sum(axis=1, keepdims=True) - 1 / size).mean())
-    floor = sum(_mean(clusters, size) * repeats for clusters, repeats in kinds.items()) / len(kept)
-    single = all(set(clusters) == {(1,)} for clusters in kinds)
-    chances = _chances_of_mean({len(one): k for one, k in kinds.items()}, size) if single else None
-    if chances is None:
-        null = _drawn(kinds, size, draws, seed)
-        sd, p_value = float(null.std()), (1 + int((null >= value - _TOLERANCE).sum())) / (1 + draws)
-    else:
-        chance, denominator = chances
-        distance = np.arange(len(chance)) / denominator / size
-        sd = float(np.sqrt(max((distance - floor) ** 2 @ chance, 0.0)))
-        p_value = float(min(np.sort(chance[distance >= value - _TOLERANCE]).sum(), 1.0))
-    return NoiseFloor(value, floor, sd, value - floor, p_value, n, undefined, "")
 
 
 def _mean(clusters: Clusters, size: int) -> float:
@@ -240,13 +216,7 @@ def _chances_of_mean(sizes: dict[int, int], size: int) -> Chances | None:
         grid = np.zeros((len(chance) - 1) * (denominator // own) + 1)
         grid[:: denominator // own] = chance
         while repeats:  # by repeated squaring
-            total = _convolve(total, grid) if repeats & 1 else total
+            total = np.maximum(signal.convolve(total, grid), 0.0) if repeats & 1 else total
             repeats >>= 1
-            grid = _convolve(grid, grid) if repeats else grid
+            grid = np.maximum(signal.convolve(grid, grid), 0.0) if repeats else grid
     return total, denominator * sum(sizes.values())
-
-
-def _convolve(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    if len(a) * len(b) <= LARGEST_DIRECT:
-        return np.convolve(a, b)
-    return np.clip(signal.fftconvolve(a, b), 0.0, None)

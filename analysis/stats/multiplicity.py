@@ -11,16 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-ADJUSTMENTS = ("bh", "by", "holm", "hommel")
+ADJUSTMENTS = ("bh", "holm", "hommel")
 
 
 def adjust_p_values(p_values: ArrayLike, *, method: str = "bh") -> NDArray[np.float64]:
     """Return the p-values of one family, adjusted; NaN stays NaN and does not count as a member.
 
     ``bh`` (Benjamini–Hochberg) keeps the expected part of false claims among the claims at the level chosen where
-    the tests are independent or positively dependent, ``by`` (Benjamini–Yekutieli) under any dependence; ``holm``
-    keeps the probability of a single false claim, and ``hommel`` does, with more power, where the tests are independent
-    or positively dependent. ValueError if a value lies outside 0 to 1 or the method is unknown.
+    the tests are independent or positively dependent; ``holm`` keeps the probability of a single false claim, and
+    ``hommel`` does, with more power, where the tests are independent or positively dependent. ValueError if a value
+    lies outside 0 to 1 or the method is unknown.
 
     >>> adjust_p_values([0.01, 0.04, np.nan, 0.5]).round(4).tolist()
     [0.03, 0.06, nan, 0.5]
@@ -40,7 +40,7 @@ def adjust_p_values(p_values: ArrayLike, *, method: str = "bh") -> NDArray[np.fl
     elif method == "hommel" and len(p):
         result[known] = multipletests(p, method="hommel")[1]
     elif len(p):
-        result[known] = stats.false_discovery_control(p, method=method)
+        result[known] = stats.false_discovery_control(p)
     return result
 
 

@@ -4,7 +4,7 @@ A test holds a statistic against its values when members that could have changed
 where these are few, else so many are drawn from a seed, and the one at hand is counted with them (Phipson and Smyth
 2010). A family is adjusted by the largest statistic of each arrangement (max-T; Westfall and Young 1993).
 
-Sums are exact (`analysis.stats.exact_sums`), so ties are ties. SciPy has the sign-flip test for one column at a time,
+Sums are exact (`analysis.stats.resampling`), so ties are ties. SciPy has the sign-flip test for one column at a time,
 without a shared family; the tests hold this against it.
 """
 
@@ -19,8 +19,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from analysis.stats.exact_sums import central_sums, on_grid
-from analysis.stats.resampling import BLOCK, FLIP_STREAM, ONE_PROMPT, column_blocks, matrix
+from analysis.stats.resampling import (
+    BLOCK,
+    FLIP_STREAM,
+    ONE_PROMPT,
+    central_sums,
+    column_blocks,
+    matrix,
+    on_grid,
+)
 
 EXACT_SUM = 2000  # largest sum of absolute differences whose distribution is counted; above, the normal one
 NO_IMAGES = "no images"
@@ -34,32 +41,15 @@ class NoiseFloor:
     """A score that cannot be negative beside what no difference would give; NaN where undefined, for the `reason`.
 
     `floor` and `sd` are mean and standard deviation of the score under the null, `excess` is `value` - `floor`,
-    `p_value` the probability under the null of a score at least as far from "no difference"; `n` images
-    (`paired_floor`: prompts) are counted, and of `undefined` attributes, prompts or samples there are none.
+    `p_value` the probability under the null of a score at least as far from "no difference".
     """
 
-    value: float
-    floor: float
-    sd: float
-    excess: float
-    p_value: float
-    n: int
-    undefined: int
-    reason: str
-
-
-def undefined_floor(reason: str, undefined: int, *, value: float = math.nan, n: int = 0) -> NoiseFloor:
-    """Return a result without a floor, and why there is none."""
-    return NoiseFloor(value, *[math.nan] * 4, n, undefined, reason)
-
-
-def floor_of(
-    value: float, null: NDArray[np.float64], *, exact: bool, n: int, undefined: int = 0
-) -> NoiseFloor:
-    """Return a score beside its values under all arrangements, or drawn ones; NaN, of no arrangement, is left out."""
-    null = null[~np.isnan(null)]
-    floor, p_value = math.fsum(null) / len(null), float(reached_share(null, value, exact))
-    return NoiseFloor(value, floor, float(null.std()), value - floor, p_value, n, undefined, "")
+    value: float = math.nan
+    floor: float = math.nan
+    sd: float = math.nan
+    excess: float = math.nan
+    p_value: float = math.nan
+    reason: str = ""
 
 
 def reached_share(null: NDArray[np.float64], observed: ArrayLike, exact: bool) -> NDArray[np.float64]:
@@ -78,15 +68,15 @@ def number_of_flips(rows: int, permutations: int) -> tuple[int, bool]:
 
 
 @lru_cache(maxsize=1)
-def sign_blocks(n: int, total: int, exact: bool, seed: int) -> list[NDArray[np.uint8]]:
-    """Return which of n rows keep their sign under each of `total` flips: every combination, or drawn ones.
+def sign_blocks(n: int, total: int, seed: int) -> list[NDArray[np.uint8]]:
+    """Return which of n rows keep their sign under each of `total` flips: every combination (2^n), or drawn ones.
 
     Blocks of at most `BLOCK` flips, a bit a row as of `numpy.packbits`; kept, and not to be written to.
     """
     rng, blocks = np.random.default_rng([seed, FLIP_STREAM]), []
     for start in range(0, total, BLOCK):
         rows = min(BLOCK, total - start)
-        if exact:
+        if total == 2**n:
             ones = np.arange(start, start + rows)[:, None] >> np.arange(n) & 1
         else:
             ones = rng.integers(0, 2, (rows, n), dtype=np.int8)
@@ -94,13 +84,11 @@ def sign_blocks(n: int, total: int, exact: bool, seed: int) -> list[NDArray[np.u
     return blocks
 
 
-def flipped_sums(
-    blocks: list[NDArray[np.uint8]], whole: NDArray[np.float64]
-) -> Iterator[NDArray[np.float64]]:
-    """Yield sums over rows of whole numbers under every flip, a block at a time, shape (flips, n_columns)."""
-    total = whole.sum(axis=0)
-    for packed in blocks:
-        yield 2.0 * (np.unpackbits(packed, axis=1, count=len(whole)).astype(float) @ whole) - total
+def flipped_sums(whole: NDArray[np.float64], total: int, seed: int) -> Iterator[NDArray[np.float64]]:
+    """Yield sums over rows of whole numbers under so many flips, a block at a time, shape (flips, n_columns)."""
+    for packed in sign_blocks(len(whole), total, seed):
+        kept = np.unpackbits(packed, axis=1, count=len(whole)).astype(float)
+        yield 2.0 * (kept @ whole) - whole.sum(axis=0)
 
 
 def paired_floor(differences: ArrayLike, *, draws: int = 9999, seed: int = 0) -> NoiseFloor:
@@ -111,7 +99,7 @@ def paired_floor(differences: ArrayLike, *, draws: int = 9999, seed: int = 0) ->
     other and seeds may share the prompt. With d the difference of the frequencies at each prompt this is GEP.
 
     Of differences (n_prompts, n_attributes), NaN where an attribute was not looked for; one without any value is left
-    out and counted. All flips are counted where these are no more than `draws` + 1.
+    out. All flips are counted where these are no more than `draws` + 1.
 
     Two prompts that agree: the mean is 1 under (+, +) and (−, −), 0 under the other two flips.
 
@@ -124,21 +112,21 @@ def paired_floor(differences: ArrayLike, *, draws: int = 9999, seed: int = 0) ->
         raise ValueError(f"differences: expected shape (n_prompts, n_attributes), got {rows.shape}")
     rows = rows[~np.isnan(rows).all(axis=1)]
     count = (~np.isnan(rows)).sum(axis=0)
-    undefined = int((count == 0).sum())
     if not count.any():
-        return undefined_floor(NO_IMAGES, undefined)
+        return NoiseFloor(reason=NO_IMAGES)
     rows, count = rows[:, count > 0], count[count > 0]
     whole, exponent = on_grid(rows)
     scale = np.ldexp(1.0, exponent) / count
     value = float((np.abs(whole.sum(axis=0)) * scale).mean())
     if len(rows) == 1:
-        return undefined_floor(ONE_PROMPT, undefined, value=value, n=1)
+        return NoiseFloor(value, reason=ONE_PROMPT)
     if not whole.any():
-        return NoiseFloor(value, 0.0, 0.0, 0.0, math.nan, len(rows), undefined, ALL_EQUAL)
+        return NoiseFloor(value, 0.0, 0.0, 0.0, math.nan, ALL_EQUAL)
     total, exact = number_of_flips(len(rows), draws + 1)
-    blocks = sign_blocks(len(rows), total if exact else draws, exact, seed)
-    null = np.concatenate([(np.abs(sums) * scale).mean(axis=1) for sums in flipped_sums(blocks, whole)])
-    return floor_of(value, null, exact=exact, n=len(rows), undefined=undefined)
+    sums = flipped_sums(whole, total if exact else draws, seed)
+    null = np.concatenate([(np.abs(one) * scale).mean(axis=1) for one in sums])
+    floor, p_value = math.fsum(null) / len(null), float(reached_share(null, value, exact))
+    return NoiseFloor(value, floor, float(null.std()), value - floor, p_value, "")
 
 
 def flip_p_values(differences: ArrayLike) -> NDArray[np.float64]:
@@ -268,7 +256,6 @@ def flip_columns(values: ArrayLike, *, permutations: int = 10000, seed: int = 0)
     extra = 0 if exact else 1
     p_value, observed = np.full((2, width), np.nan)
     largest = np.full(total, -np.inf)
-    signs = sign_blocks(rows, total, exact, seed)
     known = ((~np.isnan(values)).sum(axis=0) > 1) & np.nan_to_num(values).any(axis=0)
     for block in column_blocks(width, rows=max(rows, BLOCK)):
         place = np.flatnonzero(known[block]) + block.start
@@ -277,7 +264,7 @@ def flip_columns(values: ArrayLike, *, permutations: int = 10000, seed: int = 0)
         whole = on_grid(values[:, place])[0]
         sums, norm = np.abs(whole.sum(axis=0)), np.sqrt(central_sums(whole, 0.0, 2)[0])
         reached, done = np.zeros(len(place), np.int64), 0
-        for flipped in flipped_sums(signs, whole):
+        for flipped in flipped_sums(whole, total, seed):
             flipped = np.abs(flipped)
             reached += (flipped >= sums).sum(axis=0)
             span = slice(done, done + len(flipped))
@@ -312,7 +299,7 @@ def step_down_test(values: ArrayLike, *, permutations: int = 10000, seed: int = 
     order = tested[np.argsort(-(sums / np.where(norm > 0, norm, 1))[tested], kind="stable")]
     whole, sums, norm = whole[:, order], sums[order] * (1 - _ROUNDING), norm[order]
     alone, reached = np.zeros((2, len(order)), np.int64)
-    for flipped in flipped_sums(sign_blocks(rows, total, exact, seed), whole) if len(order) else ():
+    for flipped in flipped_sums(whole, total, seed) if len(order) else ():
         flipped = np.abs(flipped)
         alone += (flipped >= sums).sum(axis=0)
         left = np.maximum.accumulate((flipped / norm)[:, ::-1], axis=1)[:, ::-1]

@@ -1,9 +1,8 @@
 """Power: how many prompts, seeds or items it takes to find a difference.
 
-For a paired gap in closed form (noncentral t), for the presence of an object from the normal distribution, then raised
-by simulation until the exact paired test has the power, for shares by the exact binomial and Fisher's test; for a gap
-beyond what the choice of words makes see `analysis.stats.word_power`. Seeds average out noise within a prompt and
-nothing else: beyond a few, only prompts and words help.
+For a paired gap in closed form (noncentral t), for the presence of an object by simulation of the exact paired test,
+for shares by the exact binomial test; for a gap beyond what the choice of words makes see `analysis.stats.word_power`.
+Seeds average out noise within a prompt and nothing else: beyond a few, only prompts and words help.
 """
 
 from __future__ import annotations
@@ -89,25 +88,6 @@ def prompts_for_gap(
     return result | {"prompts": prompts, "images": 3 * prompts * seeds, "power": reached}
 
 
-def presence_spread(
-    frequency: float, difference: float, seeds: int, *, prompt: float, interaction: float, noise: float
-) -> float:
-    """Return the standard deviation over prompts of the difference of two words' presence, averaged over seeds."""
-    p = np.array([frequency, frequency + difference])
-    edges = special.ndtri(p)
-
-    def both(first: int, second: int, shared: float) -> float:
-        if not shared:
-            return float(p[first] * p[second])
-        normal = stats.multivariate_normal([0, 0], [[1, shared], [shared, 1]])
-        return float(normal.cdf([edges[first], edges[second]]))
-
-    of_word = prompt + interaction  # what two images of one word and prompt share
-    mean = [(p[g] + (seeds - 1) * both(g, g, of_word)) / seeds - p[g] ** 2 for g in (0, 1)]
-    across = both(0, 1, prompt + noise) + (seeds - 1) * both(0, 1, prompt)
-    return float(np.sqrt(max(sum(mean) - 2 * (across / seeds - p[0] * p[1]), 0.0)))
-
-
 def presence_power(
     frequency: float,
     difference: float,
@@ -154,8 +134,7 @@ def prompts_for_presence(
 
     `frequency` is the share of the images of one word that have the object, that of the other higher by `difference`;
     `prompt`, `interaction` and `noise` are shares of the variance that images of a prompt have in common, of a prompt
-    and word, and of a seed. The number starts from the normal distribution and is raised by 5 % until the simulated
-    power of the exact test reaches `power`. ValueError if one of the two frequencies is not between 0 and 1.
+    and word, and of a seed. The number is known to 5 %. ValueError if a frequency is not between 0 and 1.
     """
     if not (0 < frequency < 1 and 0 < frequency + difference < 1):
         raise ValueError(
@@ -165,19 +144,22 @@ def prompts_for_presence(
     result = dict.fromkeys(PRESENCE_COLUMNS, nan) | given
     if difference == 0:
         return result | {"reason": NO_GAP}
+    most = min(SIMULATED, SIMULATED_IMAGES // (2 * seeds))
     shares = {"prompt": prompt, "interaction": interaction, "noise": noise}
-    drawn = {"alpha": alpha, "simulations": simulations, "seed": seed}
-    spread = presence_spread(frequency, difference, seeds, **shares)
-    quantiles = stats.norm.isf(alpha / 2) + stats.norm.ppf(power)
-    n_prompts = max(2, ceil((quantiles * spread / difference) ** 2))
-    while n_prompts <= min(SIMULATED, SIMULATED_IMAGES // (2 * seeds)):
-        reached = presence_power(frequency, difference, n_prompts, seeds, **shares, **drawn)
-        if reached >= power:
-            error = float(np.sqrt(reached * (1 - reached) / simulations))
-            counts = {"prompts": n_prompts, "images": 3 * n_prompts * seeds}
-            return result | counts | {"power": reached, "power_error": error}
-        n_prompts = max(n_prompts + 1, ceil(1.05 * n_prompts))
-    return result | {"reason": TOO_MANY}
+    options = {**shares, "alpha": alpha, "simulations": simulations, "seed": seed}
+
+    def power_at(n_prompts: int) -> float:
+        return (
+            presence_power(frequency, difference, n_prompts, seeds, **options) if n_prompts <= most else 1.0
+        )
+
+    n_prompts = smallest_number(power_at, power, precision=0.05)
+    if n_prompts > most:
+        return result | {"reason": TOO_MANY}
+    reached = power_at(n_prompts)
+    error = float(np.sqrt(reached * (1 - reached) / simulations))
+    counts = {"prompts": n_prompts, "images": 3 * n_prompts * seeds}
+    return result | counts | {"power": reached, "power_error": error}
 
 
 def binomial_power(share: float, n: int, reference: float, alpha: float) -> float:

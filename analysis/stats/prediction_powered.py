@@ -15,10 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from analysis.stats.absolute_mean import EstimatedScore, estimated_score
+from analysis.stats.absolute_mean import AbsoluteMean, absolute_mean
 from analysis.stats.proportions import wilson_interval
 
 FEW = 5  # labels of a group and attribute below which no error is stated
@@ -37,17 +38,14 @@ class PredictionPowered:
     less that in the second; its standard `error`, of other images labelled of the same audit, with degrees of
     `freedom` (Welch-Satterthwaite). `covariance`, (n_attributes, n_attributes), is of the errors: attributes labelled
     in the same images share what these have by chance; without bias, for its diagonal lacks what `error` allows for
-    what was not seen. By group, (2, n_attributes): the mean `weight` of the predictions of labelled images, these
-    `labelled` images, all `images`, and `spread`, the variance that a label adds.
+    what was not seen. By group, (2, n_attributes): the `labelled` images, and all `images`.
     """
 
     difference: NDArray[np.float64]
     error: NDArray[np.float64]
-    weight: NDArray[np.float64]
     labelled: NDArray[np.int64]
     freedom: NDArray[np.float64]
     covariance: NDArray[np.float64]
-    spread: NDArray[np.float64]
     images: NDArray[np.int64]
     reason: NDArray[np.object_]
 
@@ -89,8 +87,7 @@ def prediction_powered(
         unseen = _unseen(y, known, n)
         spread, plain = _variance(residual, known, n), _variance(y, known, n)
         unexplained = np.where(plain.sum(axis=0) > 0, spread.sum(axis=0) / plain.sum(axis=0), 1.0)
-        each = spread + np.minimum(unexplained, 1.0) * unseen
-        variance = share * each / n
+        variance = share * (spread + np.minimum(unexplained, 1.0) * unseen) / n
         freedom = variance.sum(axis=0) ** 2 / (variance**2 / (n - 1)).sum(axis=0)
     exact = variance.sum(axis=0) == 0
     blank = np.where(reason == "", 0.0, np.nan)
@@ -100,65 +97,19 @@ def prediction_powered(
     return PredictionPowered(
         difference=mean[0] - mean[1] + blank,
         error=np.sqrt(variance.sum(axis=0)) + blank,
-        weight=_mean(weight, known) + blank,
         labelled=n,
         freedom=np.where(exact, np.inf, freedom) + blank,
         covariance=covariance + blank + blank[:, None],
-        spread=each + blank,
         images=images,
         reason=reason,
     )
 
 
-def score_interval(estimate: PredictionPowered, *, level: float = 0.95) -> EstimatedScore:
+def score_interval(estimate: PredictionPowered, *, level: float = 0.95) -> AbsoluteMean:
     """Return the mean absolute difference (Zhang et al. 2023, Eq. 2) of attributes without a reason; its interval."""
     there = estimate.reason == ""
-    return estimated_score(estimate.difference[there], estimate.covariance[np.ix_(there, there)], level=level)
-
-
-def labels_needed(
-    estimate: PredictionPowered, half_width: float, *, level: float = 0.95
-) -> tuple[NDArray[np.float64], float]:
-    """Return how many labelled images of each group give intervals of a wanted half-width, at about these frequencies.
-
-    By attribute, for the difference of each; and of each attribute, for the score of all; NaN where nothing is stated.
-    ValueError if the half-width is not above 0.
-    """
-    if not half_width > 0:
-        raise ValueError(f"half_width: expected a number above 0, got {half_width}")
-    there = estimate.reason == ""
-    by_attribute = np.full(len(there), np.nan)
-    if not there.any():
-        return by_attribute, np.nan
-    spread, images = estimate.spread[:, there], estimate.images[:, there]
-    n = np.arange(min(FEW, int(images.max())), int(images.max()) + 1)[:, None, None]
-    parts = np.maximum(1.0 / n - 1.0 / images, 0.0) * spread  # of the variance, by group
-    total, squares = parts.sum(axis=1), (parts**2 / np.maximum(n - 1, 1)).sum(axis=1)
-    freedom = np.divide(total**2, squares, out=np.full(total.shape, np.inf), where=squares > 0)
-    half = stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(total)
-    by_attribute[there] = n[(half <= half_width).argmax(axis=0), 0, 0]
-    sizes = n[:, 0, 0]
-    low, high = 0, len(sizes) - 1  # with all images labelled there is no error
-    while low < high:
-        middle = (low + high) // 2
-        wide = _score_width(estimate, there, total[middle], level) / 2 > half_width
-        low, high = (middle + 1, high) if wide else (low, middle)
-    return by_attribute, float(sizes[low])
-
-
-def _score_width(
-    estimate: PredictionPowered, there: NDArray[np.bool_], variance: NDArray[np.float64], level: float
-) -> float:
-    """Width of the interval of the score with other variances of the differences, whose correlations stay."""
     covariance = estimate.covariance[np.ix_(there, there)]
-    before = np.sqrt(np.diag(covariance))
-    allowed = estimate.error[there] ** 2  # with what was not seen, in both of the attribute's variances
-    variance = np.divide(variance * before**2, allowed, out=np.zeros(len(before)), where=allowed > 0)
-    scale = np.divide(np.sqrt(variance), before, out=np.zeros(len(before)), where=before > 0)
-    covariance = covariance * np.outer(scale, scale)
-    np.fill_diagonal(covariance, variance)
-    score = estimated_score(estimate.difference[there], covariance, level=level)
-    return score.high - score.low
+    return absolute_mean(estimate.difference[there], covariance, level=level, unbiased=True)
 
 
 def weights(labels: ArrayLike, predictions: ArrayLike) -> NDArray[np.float64]:
@@ -209,25 +160,7 @@ def rectified(labels: ArrayLike, predictions: ArrayLike, weight: ArrayLike) -> N
     return np.where(n < np.minimum(FEW, images), np.nan, weight * p + constant + more)
 
 
-@dataclass(frozen=True)
-class PoweredShares:
-    """Shares by group, shape (n_groups,), with their intervals; NaN for the `reason`.
-
-    `effective`: decided pictures, labelled by people, that would tell as much; `weight`: of the machine's readings, the
-    mean over the labelled pictures.
-    """
-
-    share: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    effective: NDArray[np.float64]
-    labelled: NDArray[np.int64]
-    pictures: NDArray[np.int64]
-    weight: NDArray[np.float64]
-    reason: NDArray[np.object_]
-
-
-def powered_shares(labels: ArrayLike, predictions: ArrayLike, *, level: float = 0.95) -> PoweredShares:
+def powered_shares(labels: ArrayLike, predictions: ArrayLike, *, level: float = 0.95) -> pd.DataFrame:
     r"""Return the share of an answer among decided pictures of each group, :math:`\hat R = \hat Y / \hat D`.
 
     Both means are those of `prediction_powered`, of whether a picture has the answer (y, p) and is decided (d, q). With
@@ -238,7 +171,9 @@ def powered_shares(labels: ArrayLike, predictions: ArrayLike, *, level: float = 
     ones, on one of which the machine errs: what none of a few showed may be there.
 
     Of both, shape (n_groups, n_pictures, 2), as people labelled them, NaN where nobody did, and as the machine says,
-    NaN where there is no picture.
+    NaN where there is no picture. A row a group: ``share`` with ``low`` and ``high``, NaN for the ``reason``;
+    ``effective``, decided pictures, labelled by people, that would tell as much; numbers of ``labelled`` and all
+    ``pictures``; and ``weight`` of the machine's readings, the mean over the labelled pictures.
     """
     y, p = np.asarray(labels, float), np.asarray(predictions, float)
     w = weights(y, p)
@@ -266,7 +201,9 @@ def powered_shares(labels: ArrayLike, predictions: ArrayLike, *, level: float = 
     blank = np.where(reason == "", 0.0, np.nan)
     low, high = wilson_interval(share + blank, effective + blank, level)
     weight = _mean(w, known)[:, 0]
-    return PoweredShares(share + blank, low, high, effective + blank, n, size, weight + blank, reason)
+    columns = {"share": share + blank, "low": low, "high": high, "effective": effective + blank}
+    columns |= {"labelled": n, "pictures": size, "weight": weight + blank, "reason": reason}
+    return pd.DataFrame(columns)
 
 
 def _checked(

@@ -1,6 +1,9 @@
-"""What bootstrap and permutation tests share: random streams, moments, resamples, quantiles, reasons for NaN.
+"""What bootstrap and permutation tests share: random streams, exact sums, moments, resamples, quantiles.
 
-Sums are those of `analysis.stats.exact_sums`: no result depends on blocks, threads or the BLAS.
+Sums over rows depend neither on order nor on blocks, threads or the BLAS: each column is rounded to whole multiples of
+a power of two so small that the sum over all rows still fits a float64 (`on_grid`; with 24 rows the rounding is 1e-14
+of the largest value, with 51,000 it is 1e-11). A result then depends on the data and the seed alone, to the last bit,
+and ties in a permutation test are ties for the same reason.
 """
 
 from __future__ import annotations
@@ -11,8 +14,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.stats.exact_sums import central_sums, exact_sum, on_grid
-
 BLOCK = 256  # resamples or flips drawn at a time; part of the definition: another value draws other numbers
 CHUNK_BYTES = 96 * 2**20  # working memory; no result depends on it
 CHUNK_COLUMNS = 256  # of a block, which so stays near the processor; no result depends on it
@@ -21,6 +22,7 @@ BOOTSTRAP_STREAM, FLIP_STREAM, SWAP_STREAM, RARE_STREAM, GROUP_STREAM = 1, 2, 3,
 NOTHING = "no value"
 ONE_PROMPT = "one prompt only"
 CONSTANT = "the same value in every prompt"
+LARGEST = float(np.finfo(np.float64).max)
 
 
 def matrix(values: ArrayLike) -> NDArray[np.float64]:
@@ -49,6 +51,38 @@ def undefined(values: NDArray[np.float64]) -> NDArray[np.object_]:
     reason[n == 1] = ONE_PROMPT
     reason[n == 0] = NOTHING
     return reason
+
+
+def on_grid(
+    values: NDArray[np.float64], centre: NDArray[np.float64] | float = 0.0, power: int = 1
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return (value − centre)^power as whole numbers, 0 where a value is NaN, and each column's exponent of two.
+
+    Any sum of all rows, repeats allowed, is below 2^53.
+    """
+    deviations = values - centre
+    ends = [np.abs(smaller.reduce(values, axis=0, initial=np.nan) - centre) for smaller in (np.fmin, np.fmax)]
+    largest = np.minimum(np.fmax(np.maximum(*ends), 0.0), LARGEST) ** power  # without a value it has no size
+    bits = 53 - int(np.ceil(np.log2(max(len(values), 2))))
+    exponent = np.maximum(np.frexp(largest)[1].astype(np.int64) - bits, -1000)  # below 1e-290 is nothing
+    powers = deviations
+    for _ in range(power - 1):  # numpy's power is slow
+        powers = powers * deviations
+    whole = np.rint(powers * np.ldexp(1.0, -exponent))
+    return np.where(np.isnan(whole), 0.0, whole), exponent
+
+
+def central_sums(
+    values: NDArray[np.float64], centre: NDArray[np.float64] | float, *powers: int
+) -> list[NDArray[np.float64]]:
+    """Return the sums over rows of (value − centre)^power, NaN left out, for each power, shape (n_columns,)."""
+    grids = (on_grid(values, centre, power) for power in powers)
+    return [np.ldexp(whole.sum(axis=0), exponent) for whole, exponent in grids]
+
+
+def exact_sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sum over rows, shape (n_columns,), NaN left out."""
+    return central_sums(values, 0.0, 1)[0]
 
 
 def moments(
@@ -90,52 +124,33 @@ def column_blocks(n_columns: int, rows: int) -> Iterator[slice]:
         yield slice(start, min(start + chunk, n_columns))
 
 
-def resampled_deviations(
-    values: NDArray[np.float64], mean: NDArray[np.float64], counts: NDArray[np.uint16]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | float]:
-    """Return sum and spread of the deviations from a mean in every resample, and how many values it holds.
+def studentized_means(values: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.float64]:
+    """Return the deviation of each resample's mean in its own standard errors, shape (resamples, n_columns).
 
-    The spread, shape (resamples, n_columns), is the sum of the squared deviations from the resample's own mean; NaN
-    where that is 0 but for rounding. The number of values is one where none is missing.
+    NaN where a resample's values are all equal but for rounding.
     """
-    present = ~np.isnan(values)
+    counts, present = resample_counts(len(values), resamples, seed), ~np.isnan(values)
     with np.errstate(invalid="ignore", divide="ignore"):
+        grids = (on_grid(values, exact_sum(values) / present.sum(axis=0), power) for power in (1, 2))
         # a power of two leaves the sums exact
-        deviations, squares = (
-            whole * np.ldexp(1.0, exponent) for whole, exponent in (on_grid(values, mean, p) for p in (1, 2))
-        )
+        deviations, squares = (whole * np.ldexp(1.0, exponent) for whole, exponent in grids)
         summed = [deviations, squares] if present.all() else [deviations, squares, present]
         first, second, *n = np.split(product(counts, np.hstack(summed)), len(summed), axis=1)
         drawn = n[0] if n else float(len(values))
-        spread = second - np.square(first) / drawn
-        return first, np.where(spread > 1e-10 * squares.sum(axis=0), spread, np.nan), drawn
-
-
-def studentized(
-    first: NDArray[np.float64], spread: NDArray[np.float64], drawn: NDArray[np.float64] | float
-) -> NDArray[np.float64]:
-    """Return the deviation of each resample's mean in its own standard errors, from `resampled_deviations`."""
-    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = second - np.square(first) / drawn  # squared deviations from the resample's own mean
+        spread = np.where(spread > 1e-10 * squares.sum(axis=0), spread, np.nan)
         return first / np.sqrt(spread * drawn / (drawn - 1))
-
-
-def column_quantiles(
-    sorted_values: NDArray[np.float64], probability: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return quantiles of sorted columns (NaN last), each at a probability of its own, interpolated linearly."""
-    count = (~np.isnan(sorted_values)).sum(axis=0)
-    place = np.nan_to_num(probability) * np.maximum(count - 1, 0)
-    below = np.floor(place).astype(np.int64)
-    above = np.minimum(below + 1, np.maximum(count - 1, 0))
-    columns = np.arange(sorted_values.shape[1])
-    low, high = sorted_values[below, columns], sorted_values[above, columns]
-    with np.errstate(invalid="ignore"):
-        value = low + (high - low) * (place - below)
-    return np.where((count > 0) & ~np.isnan(probability), value, np.nan)
 
 
 def quantiles(values: NDArray[np.float64], *probabilities: float) -> list[NDArray[np.float64]]:
     """Return the quantiles of columns at each probability, interpolated linearly; NaN are left out."""
     rows = values.T.copy()  # a column's numbers side by side: three times as fast to sort
-    rows.sort(axis=1)
-    return [column_quantiles(rows.T, np.full(len(rows), probability)) for probability in probabilities]
+    rows.sort(axis=1)  # NaN last
+    columns, last = np.arange(len(rows)), np.maximum((~np.isnan(rows)).sum(axis=1) - 1, 0)
+    result = []
+    for probability in probabilities:
+        place = probability * last
+        below = np.floor(place).astype(np.int64)
+        low, high = rows[columns, below], rows[columns, np.minimum(below + 1, last)]
+        result.append(low + (high - low) * (place - below))
+    return result

@@ -11,7 +11,7 @@ nothing here. Rows are prompts (their seeds averaged), columns patches; sums run
 quantile of the largest statistic of all columns among resampled prompts, at least Student's own: so an interval holds
 for all columns at once. The p-value is the larger of those of effect and share, so that beside a significant one
 neither interval holds 0. Where few prompts carry the variance an interval is as wide as the bounded one of
-`analysis.stats.rare_changes`, by the rule that a patch moves no prompt farther than the words moved any.
+`analysis.stats.bootstrap`, by the rule that a patch moves no prompt farther than the words moved any.
 
 *Near 0*: where the mean of :math:`T` cannot be told from 0 the share is NaN, with the reason; the effects are not.
 Where it is only just told an interval may have no end.
@@ -26,23 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from analysis.stats.rare_changes import (
-    bounded_draws,
-    effective_prompts,
-    ends_of_draws,
-    exponential_weights,
-    few_carry,
-    range_of,
-)
-from analysis.stats.resampling import (
-    NOTHING,
-    ONE_PROMPT,
-    matrix,
-    moments,
-    resample_counts,
-    resampled_deviations,
-    studentized,
-)
+from analysis.stats.bootstrap import bounded_means, effective_prompts, few_carry, range_of
+from analysis.stats.resampling import NOTHING, ONE_PROMPT, matrix, moments, quantiles, studentized_means
 
 NO_TOTAL = "the total effect cannot be told from 0"
 ALIKE = "the same share in every prompt"
@@ -119,10 +104,7 @@ def _tested(
     n, effect, _ = moments(effects)
     total, reach = moments(totals)[1], np.nanmax(np.abs(reach), axis=0, initial=0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = effect / total + 0.0  # + 0.0: no -0
-        residual = effects - share * totals
-        residual = np.where(np.abs(residual) <= ROUNDING * reach, 0.0, residual)
-        ratios = share + residual / total  # of each prompt, linear in its effects
+        share, ratios = _linear(effects, totals, reach)
         families = ((effects, effect, reach), (ratios, share, reach / np.abs(total)))
         variances = _variances(effects, totals)
         statistic = np.abs(effect) / np.sqrt(variances[0])
@@ -157,9 +139,7 @@ def _largest_statistics(values: Floats, resamples: int, seed: int) -> Floats:
     """The largest absolute statistic of all columns in each resample, ascending."""
     if not values.shape[1]:
         return np.empty(0)
-    counts = resample_counts(len(values), resamples, seed)
-    drawn = np.abs(studentized(*resampled_deviations(values, moments(values)[1], counts)))
-    largest = np.fmax.reduce(drawn, axis=1)
+    largest = np.fmax.reduce(np.abs(studentized_means(values, resamples, seed)), axis=1)
     return np.sort(largest[~np.isnan(largest)])
 
 
@@ -200,9 +180,69 @@ def _bounded(
     values: Floats, reach: Floats, level: float, resamples: int, seed: int, columns: int
 ) -> tuple[Floats, Floats, Floats]:
     """Bounded intervals and p-values of means, of so many columns together (Bonferroni)."""
-    draws = bounded_draws(values, exponential_weights(len(values), resamples, seed), range_of(values, reach))
-    p_value = 2 * np.minimum((draws[0] <= 0).mean(axis=0), (draws[1] >= 0).mean(axis=0))
-    return *ends_of_draws(draws, 1 - (1 - level) / columns), columns * p_value
+    low, high = bounded_means(values, range_of(values, reach), resamples, seed)
+    p_value, tail = (
+        2 * np.minimum((low <= 0).mean(axis=0), (high >= 0).mean(axis=0)),
+        (1 - level) / columns / 2,
+    )
+    return quantiles(low, tail)[0], quantiles(high, 1 - tail)[0], columns * p_value
+
+
+def _linear(effects: Floats, totals: Floats, reach: Floats) -> tuple[Floats, Floats]:
+    """The ratio of two sums, and a value of each prompt that is linear in its effects and has the ratio as its mean."""
+    total = moments(totals)[1]
+    ratio = moments(effects)[1] / total + 0.0  # + 0.0: no -0
+    residual = effects - ratio * totals
+    return ratio, ratio + np.where(np.abs(residual) <= ROUNDING * reach, 0.0, residual) / total
+
+
+def ratio_interval(
+    effects: ArrayLike, totals: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> tuple[Floats, Floats]:
+    r"""Return the ends of a confidence set of :math:`\sum_i E_i / \sum_i T_i`, of each column alone.
+
+    Fieller's by Student's t joined to that of the bootstrap's studentized draws, tail by tail: the one is short where
+    values are skewed, the other where their tails are heavy (docs/validation/statistics.md). Where few prompts carry
+    the variance, the bounded interval of `analysis.stats.bootstrap` stands in the place of the draws. Of effects and
+    totals, shape (n_prompts, n_columns), NaN in both where a prompt has none. NaN of a column with fewer than two rows
+    or with a mean total of 0; infinite where there is no end.
+
+    Totals that do not vary: the ratio is a mean, 2.5, and the set that of Student's t or wider.
+
+    >>> low, high = ratio_interval([[1.0], [2.0], [4.0], [3.0]], np.ones((4, 1)))
+    >>> bool(low[0] <= 2.5 - 3.182 * 0.6455), bool(high[0] >= 2.5 + 3.182 * 0.6455)
+    (True, True)
+    """
+    effects, totals = matrix(effects), matrix(totals)
+    n, effect, _ = moments(effects)
+    total, reach = moments(totals)[1], np.nanmax(np.abs(totals), axis=0, initial=0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio, values = _linear(effects, totals, reach)
+        variances, critical = _variances(effects, totals), special.stdtrit(n - 1, (1 + level) / 2)
+        low, high = _fieller(effect, total, variances, critical)
+        carried = effective_prompts(values)
+        few = np.isnan(carried) | few_carry(carried, n)
+        low[np.isnan(carried)] = high[np.isnan(carried)] = np.nan
+        if len(places := np.flatnonzero(~few)):
+            draws = np.sort(studentized_means(values[:, places], resamples, seed), axis=0)  # NaN last
+            size = (~np.isnan(draws)).sum(axis=0)
+            first = np.floor(size * (1 - level) / 2).astype(np.int64)  # so many draws are farther out
+            tails = (draws[np.maximum(row, 0), np.arange(len(places))] for row in (size - 1 - first, first))
+            error = moments(values[:, places])[2] / np.sqrt(n[places])
+            for end, outer, tail in ((low, np.fmin, tails), (high, np.fmax, tails)):
+                drawn = np.array(ratio)
+                drawn[places] -= error * next(tail)
+                square = variances[0] - 2 * drawn * variances[1] + drawn**2 * variances[2]
+                held = (
+                    effect - drawn * total
+                ) ** 2 <= critical**2 * square  # by Student's t, beyond what it rejects
+                far = (outer(end, drawn) != end) & held
+                end[places] = np.where(far, outer(-np.inf, np.inf), outer(end, drawn))[places]
+        rare = np.flatnonzero(few & ~np.isnan(ratio) & (n > 1))
+        if len(rare):
+            bounds = _bounded(values[:, rare], reach[rare] / np.abs(total[rare]), level, resamples, seed, 1)
+            low[rare], high[rare] = np.fmin(low[rare], bounds[0]), np.fmax(high[rare], bounds[1])
+    return low, high
 
 
 def beyond_floor(effects: ArrayLike, totals: ArrayLike, floor: ArrayLike, **options: Any) -> Shares:

@@ -23,14 +23,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from analysis.stats.absolute_mean import Flips
 from analysis.stats.crossed import crossed_variances
-from analysis.stats.exact_sums import on_grid
 from analysis.stats.permutation import (
     ALL_EQUAL,
     NO_IMAGES,
     reached_share,
     sign_blocks,
 )
-from analysis.stats.resampling import ONE_PROMPT
+from analysis.stats.resampling import ONE_PROMPT, on_grid
 
 _TOLERANCE = 1e-9
 
@@ -72,7 +71,7 @@ def word_swaps(
     shape (n_units, 2, n_attributes), and the number of images that were read. `dealt`: the images of a unit are no
     pair, as a unit is one image of each word, without a noise in common; then all images are dealt to the words at
     random. `apart`: every attribute has images of its own, which change places independently of those of others. All
-    2^n_units swaps are counted where these are no more than `permutations`. ValueError if shapes differ.
+    2^n_units swaps are counted where these are no more than `permutations`.
 
     Two contexts in which only the first word's five images have the attribute: two of four swaps are as far from 0.
 
@@ -81,10 +80,6 @@ def word_swaps(
     (1.0, 0.5, 0.5, 0.5)
     """
     values, there = np.asarray(sums, float), np.asarray(counts, float)
-    if values.shape != there.shape or values.ndim != 3 or values.shape[1] != 2:
-        raise ValueError(
-            f"sums: expected two arrays of shape (n_units, 2, n_attributes), got {values.shape} and {there.shape}"
-        )
     read = there.any(axis=(1, 2))
     values, there = values[read], there[read]
     n, attributes = len(values), values.shape[2]
@@ -98,7 +93,7 @@ def word_swaps(
     first = there * np.array([1.0, 0.0])[:, None]  # a difference of 1 in every unit
     for group in [[column] for column in columns] if apart else [columns] if len(columns) else []:
         stream = [seed, group[0]] if apart else seed
-        places = _arrangements(there[:, :, group], dealt, len(null), exact, stream)
+        places = _arrangements(there[:, :, group], dealt, len(null), stream)
         null[:, group] = _differences(places, values[:, :, group], there[:, :, group])
         ones[:, group] = _differences(places, first[:, :, group], there[:, :, group])
     size, flips = np.abs(null), Flips(null, ones, 0 if exact else 1)
@@ -144,9 +139,7 @@ def _spread(values: NDArray[np.float64], counts: NDArray[np.float64], dealt: boo
     return np.sqrt(((residual[:, 0] / total[0] - residual[:, 1] / total[1]) ** 2).sum(axis=0))
 
 
-def _arrangements(
-    counts: NDArray[np.float64], dealt: bool, total: int, exact: bool, seed
-) -> NDArray[np.float64]:
+def _arrangements(counts: NDArray[np.float64], dealt: bool, total: int, seed) -> NDArray[np.float64]:
     """Which of the units' sides stand for the first word, shape (total, 2 n_units): those of the first word first."""
     n = len(counts)
     if dealt:
@@ -157,7 +150,7 @@ def _arrangements(
     if isinstance(seed, list):  # a stream of its own for each attribute
         kept = np.random.default_rng(seed).integers(0, 2, (total, n)).astype(float)
     else:
-        packed = np.concatenate(sign_blocks(n, total, exact, seed))
+        packed = np.concatenate(sign_blocks(n, total, seed))
         kept = np.unpackbits(packed, axis=1, count=n).astype(float)
     return np.concatenate([kept, 1 - kept], axis=1)
 

@@ -9,11 +9,11 @@ within prompts, all seeds and objects of a prompt together.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import permutations as arrangements
 from math import factorial, nan
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse, stats
 
@@ -27,45 +27,14 @@ LISTED = 5  # indicators: the orders of more are drawn one by one, for 10! are t
 EMPTY_INDICATOR = "an indicator without any detection"
 
 
-@dataclass(frozen=True)
-class LabelSwaps:
-    """Label-swap test of an object table; NaN for the `reason`, else empty.
-
-    Of Pearson's chi-square of the objects × indicators table: `cramers_v` is its effect size, 0 to 1, which cannot be 0
-    by chance alone, and `cramers_v_floor` what the swaps give.
-    """
-
-    p_value: float
-    cramers_v: float
-    cramers_v_floor: float
-    reason: str
-
-
-@dataclass(frozen=True)
-class ChiSquare:
-    """Pearson's chi-square of an objects × indicators table, with what it takes to judge it; NaN for the `reason`.
-
-    The test wants expected counts of at least 5: the smallest, and how many of the `cells` are below;
-    `detections_per_image` are the mean detections of an object in an image that has it, 1 where none is repeated;
-    `warnings` say why the p-value does not hold.
-    """
-
-    statistic: float
-    p_value: float
-    cramers_v: float
-    dof: int
-    smallest_expected: float
-    expected_below_5: int
-    cells: int
-    detections_per_image: float
-    reason: str
-    warnings: tuple[str, ...]
-
-
 def label_swap_test(
     table: ObjectTable, *, of: str = "presence", permutations: int = 2000, seed: int = 0
-) -> LabelSwaps:
+) -> pd.Series:
     r"""Test whether the indicators of a prompt could have changed places, for all objects together.
+
+    By Pearson's chi-square of the objects × indicators table: ``p_value``, NaN for the ``reason``, else empty;
+    ``cramers_v`` is its effect size, 0 to 1, which cannot be 0 by chance alone, and ``cramers_v_floor`` what the swaps
+    give.
 
     Under the null each prompt's indicators are in random order (Pitman 1937). All k!^n orders are counted where that is
     at most `permutations`, else so many are drawn. Of presence or detections of two or more indicators;
@@ -73,7 +42,6 @@ def label_swap_test(
 
     Hat and cup at two prompts, exchanged between the words: half of the four orders are as extreme.
 
-    >>> import pandas as pd
     >>> from analysis.stats.object_counts import object_table
     >>> keys = [(prompt, 0, word) for prompt in range(2) for word in "fm"]
     >>> images = pd.DataFrame(keys, columns=["prompt", "seed", "indicator"])
@@ -85,7 +53,7 @@ def label_swap_test(
     """
     if permutations < 1:
         raise ValueError(f"permutations: expected at least 1, got {permutations}")
-    values, k, n_prompts = table.values(of), len(table.indicators), len(table.prompts)
+    values, k, n_prompts = getattr(table, of), len(table.indicators), len(table.prompts)
     observed = table.by_object(values)
     varied = (values != values[:, :1]).any(axis=1)
     exact = n_prompts < 63 and factorial(k) ** n_prompts <= permutations
@@ -94,11 +62,12 @@ def label_swap_test(
     statistic, reason = float(statistic), _table_reason(table, observed, bool(varied.any()))
     v = _cramers_v(statistic, observed, shown)
     if n_prompts < 2 or not varied.any():
-        return LabelSwaps(nan, v, nan, reason)
+        return pd.Series({"p_value": nan, "cramers_v": v, "cramers_v_floor": nan, "reason": reason})
     swapped = _swapped_totals(table, values, total, exact, seed)
     null = np.concatenate([_pearson(block)[0] for block in swapped])
     p_value = nan if reason else float(reached_share(null, statistic, exact))
-    return LabelSwaps(p_value, v, _cramers_v(np.sqrt(null).mean() ** 2, observed, shown), reason)
+    floor = _cramers_v(np.sqrt(null).mean() ** 2, observed, shown)
+    return pd.Series({"p_value": p_value, "cramers_v": v, "cramers_v_floor": floor, "reason": reason})
 
 
 def _swapped_totals(
@@ -176,12 +145,17 @@ def _table_reason(table: ObjectTable, observed: NDArray[np.int64], varied: bool)
     return "" if varied else NO_DIFFERENCE
 
 
-def chi_square_test(table: ObjectTable, *, of: str = "detections") -> ChiSquare:
+def chi_square_test(table: ObjectTable, *, of: str = "detections") -> pd.Series:
     """Return Pearson's chi-square of pooled counts, the papers' own test, with what speaks against its p-value.
+
+    ``statistic``, ``p_value``, ``cramers_v`` and ``dof``, NaN for the ``reason``. The test wants expected counts of at
+    least 5: ``smallest_expected``, and how many of the ``cells`` are ``expected_below_5``; ``detections_per_image`` are
+    the mean detections of an object in an image that has it, 1 where none is repeated; ``warnings`` say why the p-value
+    does not hold.
 
     Wu et al. 2025, section 5.2 (1), of detections, their C(o, P); `scipy.stats.chi2_contingency`; Cramér 1946.
     """
-    values = table.values(of)
+    values = getattr(table, of)
     observed = table.by_object(values)
     seen = observed.sum(axis=1) > 0
     varied = np.bincount(table.object, (values != values[:, :1]).any(axis=1), len(seen)) > 0
@@ -191,8 +165,11 @@ def chi_square_test(table: ObjectTable, *, of: str = "detections") -> ChiSquare:
     reason = NEVER if not seen.any() else ONE_OBJECT if seen.sum() < 2 else ""
     if not reason and (observed.sum(axis=0) == 0).any():
         reason = EMPTY_INDICATOR
+    result = {"statistic": nan, "p_value": nan, "cramers_v": nan, "dof": 0, "smallest_expected": nan}
+    result |= {"expected_below_5": 0, "cells": 0, "detections_per_image": repeated}
+    result |= {"reason": reason, "warnings": ()}
     if reason:
-        return ChiSquare(nan, nan, nan, 0, nan, 0, 0, repeated, reason, ())
+        return pd.Series(result)
     statistic, p_value, dof, expected = stats.chi2_contingency(observed[seen], correction=False)
     below = int((expected < 5).sum())
     warnings = []
@@ -207,5 +184,6 @@ def chi_square_test(table: ObjectTable, *, of: str = "detections") -> ChiSquare:
         warnings.append(
             f"{identical} of {len(expected)} objects have equal counts at every prompt: not sampled independently"
         )
-    v, cells = _cramers_v(statistic, observed, len(expected)), (float(expected.min()), below, expected.size)
-    return ChiSquare(float(statistic), float(p_value), v, dof, *cells, repeated, "", tuple(warnings))
+    result |= {"statistic": float(statistic), "p_value": float(p_value), "dof": dof, "cells": expected.size}
+    result |= {"cramers_v": _cramers_v(statistic, observed, len(expected)), "expected_below_5": below}
+    return pd.Series(result | {"smallest_expected": float(expected.min()), "warnings": tuple(warnings)})

@@ -7,8 +7,8 @@ words set: with two words a side and two degrees of freedom it is low however ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from math import nan
 
 import numpy as np
@@ -50,54 +50,31 @@ def word_gap_power(
     """
     if words < 2:
         return nan
+    normal, chi_square = _error_draws(simulations, (seed, words, references))
     of_side = sd_word**2 / words
-    sizes = [of_side, of_side, sd_reference**2 / references, spread**2 / n_prompts]
+    variances = [of_side, of_side, sd_reference**2 / references, spread**2 / n_prompts]
     freedom = [words - 1, words - 1, references - 1, n_prompts - 1]
-    draws = error_draws(simulations, seed=(seed, words, references))
-    return float((gap_found(gap, sizes, freedom, draws, alpha=alpha)).mean())
-
-
-class ErrorDraws:
-    """What `gap_found` makes errors of, drawn as quantiles: designs of different sizes are compared on the same draws.
-
-    Four rows, of the words of either side, reference words and prompts; a search asks for the χ² of words again and
-    again, and to invert it is all that it takes.
-    """
-
-    def __init__(self, simulations: int, seed: int | tuple[int, ...]):
-        rng = np.random.default_rng(seed)
-        self.normal, quantiles = rng.standard_normal((4, simulations)), rng.random((4, simulations))
-        self.chi_square = lru_cache(KEPT)(lambda factor, degrees: special.chdtri(degrees, quantiles[factor]))
+    observed = gap + np.sqrt(variances) @ normal
+    of_words, of_word, of_references, of_prompts = (
+        (variance * chi_square(factor, degrees) / degrees, degrees)
+        if degrees > 0 and np.isfinite(degrees)  # a single reference word, or endlessly many prompts
+        else (np.full(simulations, variance), degrees)
+        for factor, (variance, degrees) in enumerate(zip(variances, freedom))
+    )
+    parts = error_parts([of_words, of_word], (*of_references, of_references[0]), of_prompts)
+    return float((observed**2 >= crossed_bound(alpha, parts)).mean())
 
 
 @lru_cache(maxsize=2)
-def error_draws(simulations: int, *, seed: int | tuple[int, ...] = 0) -> ErrorDraws:
-    """Return what `gap_found` makes errors of; kept, for all designs of a report are compared on the same."""
-    return ErrorDraws(simulations, seed)
+def _error_draws(simulations: int, seed: tuple[int, ...]) -> tuple[NDArray[np.float64], Callable]:
+    """Standard normal errors of the words of either side, reference words and prompts, and their χ² by degrees.
 
-
-def gap_found(
-    gap: float,
-    variances: Sequence[float],
-    freedom: Sequence[float],
-    draws: ErrorDraws,
-    *,
-    alpha: float = 0.05,
-) -> NDArray[np.bool_]:
-    """Tell in which draws the test against words is significant at ``alpha``, shape (simulations,).
-
-    Variances and degrees of freedom are of the words of either side, reference words and prompts; infinity for
-    endlessly many prompts, 0 for a single reference word.
+    Drawn as quantiles: designs of different sizes are compared on the same draws. A search asks for the χ² of words
+    again and again, and to invert it is all that it takes.
     """
-    observed = gap + np.sqrt(np.asarray(variances)) @ draws.normal
-    first, second, references, prompts = (
-        (variance * draws.chi_square(factor, degrees) / degrees, degrees)
-        if degrees > 0 and np.isfinite(degrees)
-        else (np.full(len(observed), variance), degrees)
-        for factor, (variance, degrees) in enumerate(zip(variances, freedom))
-    )
-    parts = error_parts([first, second], (*references, references[0]), prompts)
-    return observed**2 >= crossed_bound(alpha, parts)
+    rng = np.random.default_rng(seed)
+    normal, quantiles = rng.standard_normal((4, simulations)), rng.random((4, simulations))
+    return normal, lru_cache(KEPT)(lambda factor, degrees: special.chdtri(degrees, quantiles[factor]))
 
 
 def prompts_for_words(
@@ -131,20 +108,9 @@ def prompts_for_words(
     if gap == 0 or words < 2:
         return result | {"reason": NO_GAP if gap == 0 else ONE_WORD}
 
-    def power_at(n_prompts: float) -> float:
-        return word_gap_power(
-            gap,
-            n_prompts,
-            spread=float(np.sqrt(sd_prompt**2 + sd_seed**2 / seeds)),
-            words=words,
-            references=references,
-            sd_word=sd_word,
-            sd_reference=sd_reference,
-            alpha=alpha,
-            simulations=simulations,
-            seed=seed,
-        )
-
+    design = {"words": words, "references": references, "sd_word": sd_word, "sd_reference": sd_reference}
+    design |= {"spread": float(np.sqrt(sd_prompt**2 + sd_seed**2 / seeds)), "alpha": alpha}
+    power_at = partial(word_gap_power, gap, simulations=simulations, seed=seed, **design)
     result |= {"power_planned": power_at(planned), "ceiling": power_at(np.inf)}
     prompts = smallest_number(power_at, power, precision=PRECISION) if result["ceiling"] >= power else None
     if prompts is None:

@@ -33,9 +33,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from analysis.stats.crossed import (
     FEW_SEEDS,
@@ -46,12 +48,15 @@ from analysis.stats.crossed import (
     crossed_variances,
     satterthwaite,
 )
-from analysis.stats.exact_sums import exact_sum
-from analysis.stats.resampling import NOTHING, ONE_PROMPT, checked_level, column_blocks
-from analysis.stats.word_pairs import mean_of, pair_medians, pair_pseudo_values
+from analysis.stats.resampling import NOTHING, ONE_PROMPT, checked_level, column_blocks, exact_sum
 
 NO_CONTROLS = "controls: no side has a second word"
 ALL_ALIKE = "controls: neither words nor prompts differ"
+ONE_REFERENCE = "one reference word: the claim is about this word alone"
+UNEQUAL = "words of a side spread unequally: the odder side is farther from any word"
+UNEQUAL_SIZES = "sides of unequal size: a smaller side that spreads more is found too often"
+RATIO = 2.0  # of the mean distances within the two sides
+SIGNIFICANT = 0.05  # each tail, of the ratio of two variances
 
 
 @dataclass(frozen=True)
@@ -63,8 +68,7 @@ class WordTest:
     words of the same meaning, and the `p_value` of the null hypothesis of this module. `words_half` is half the
     interval that words and reference words alone would have, for an interval of the prompts that is made otherwise; the
     shares are those of words and reference words of the variance of the gap. `spread`, shape (2, n_columns), is the
-    variance of the means of a side's words around their own side's; `freedom` are the words used, less one a group; `n`
-    the prompts that have a value for every word used.
+    variance of the means of a side's words around their own side's; `n` the prompts that have a value for every word.
     """
 
     gap: NDArray[np.float64]
@@ -76,7 +80,6 @@ class WordTest:
     share_words: NDArray[np.float64]
     share_references: NDArray[np.float64]
     spread: NDArray[np.float64]
-    freedom: int
     n: NDArray[np.int64]
     reason: NDArray[np.object_]
 
@@ -117,39 +120,25 @@ def word_test(
     1960 for the degrees of freedom; Gretton et al. 2012, Eq. 3, and Székely and Rizzo 2013 for the correction; Tukey's
     pseudo-values of a U-statistic after Arvesen 1969.)
 
-    Parameters
-    ----------
-    first, second : array_like of float, shape (n_references, n_words, n_prompts, n_columns)
-        Nearness of each reference word to each word of the side; NaN where there is none. A prompt without a value for
-        one of them is left out of that column.
-    others : array_like of float, shape (n_words, n_prompts, n_columns), optional
-        Nearness of the reference to further words that mean the same as each other. Used for :math:`V_w` only where
-        neither side has two words: it is then assumed that words of all groups differ alike.
-    within : two of array_like of float, shape (n_words, n_words, n_prompts, n_columns), optional
-        Nearness of the words of each side to each other, two words a side or more; the diagonal is not read. The gap
-        is then the corrected one of this module: each word carries its jackknife pseudo-value of the correction, so
-        that :math:`s_1^2, s_2^2` hold the error of both. Two words a side have one pair, and the same pseudo-value.
-    shared : array_like of float, shape (n_prompts, n_seeds, n_columns), optional
-        Where prompts share their noise: the gap of each prompt and seed, averaged over words and reference words,
-        corrected by the caller where ``within`` is given. Seeds are then a fourth sample (`analysis.stats.crossed`).
-    level : float
-    apart : bool
-        Whether no part is added up, and what word and prompt leave unexplained is taken off the prompts' part, not the
-        words': less power, for p-values that are adjusted over many columns. Without `within` and several references.
+    `first` and `second` are the nearness of each reference word to each word of the side, shape (n_references, n_words,
+    n_prompts, n_columns), NaN where there is none; a prompt without a value for one of them is left out of that column.
+    `others`, (n_words, n_prompts, n_columns), are the nearness of the reference to further words that mean the same as
+    each other, used for :math:`V_w` only where neither side has two words: it is then assumed that words of all groups
+    differ alike. ``within`` is the nearness of the words of each side to each other, (n_words, n_words, n_prompts,
+    n_columns), its diagonal not read, two words a side or more: the gap is then the corrected one of this module, and
+    each word carries its jackknife pseudo-value of the correction, so that :math:`s_1^2, s_2^2` hold the error of both
+    (two words a side have one pair, and the same pseudo-value). `shared`, (n_prompts, n_seeds, n_columns), is the gap
+    of each prompt and seed where prompts share their noise, averaged over words and reference words, corrected by the
+    caller where ``within`` is given: seeds are then a fourth sample (`analysis.stats.crossed`). `apart`: no part is
+    added up, and what word and prompt leave unexplained is taken off the prompts' part, not the words': less power, for
+    p-values that are adjusted over many columns; without ``within`` and several references. ValueError for another
+    number of axes, a level that is no number between 0 and 1, or ``within`` of one word or of others than the sides.
 
-    Raises
-    ------
-    ValueError
-        `level` is no number between 0 and 1, an array of words has another number of axes, or ``within`` has fewer than
-        two words a side or others than the sides.
-
-    Examples
-    --------
     Two prompts that agree; word means 5 and 3 against 2 and 0: gap 3, s² = 2, V = 2 (1/2 + 1/2), t = 3 / √2, f = 2.
 
     >>> result = word_test([[[[5.0], [5.0]], [[3.0], [3.0]]]], [[[[2.0], [2.0]], [[0.0], [0.0]]]])
-    >>> float(result.gap[0]), result.freedom, round(float(result.p_value[0]), 4)
-    (3.0, 2, 0.1679)
+    >>> float(result.gap[0]), round(float(result.p_value[0]), 4)
+    (3.0, 0.1679)
     """
     checked_level(level)
     sides = [np.asarray(side) for side in (first, second)]
@@ -168,7 +157,6 @@ def word_test(
                 f"within: expected two words a side or more and shape {shape}, got {of_side.shape}"
             )
     _, _, rows, width = sides[0].shape
-    freedom = sum(array.shape[1] - 1 for array in (*sides, *spread))
     gap, error, half, words_half, p_value = np.full((5, width), np.nan)
     shares, spread_of = np.full((2, 2, width), np.nan)
     seeds = None if shared is None else np.asarray(shared, np.float64)
@@ -208,7 +196,7 @@ def word_test(
     reason[n == 0] = NOTHING
     if seeds is not None and seeds.shape[1] < FEWEST_SEEDS:
         reason[n > 0] = FEW_SEEDS
-    if not freedom:
+    if all(array.shape[1] == 1 for array in (*sides, *spread)):
         reason[:] = NO_CONTROLS
     defined = reason == ""
     p_value, half, words_half, error, *shares = (
@@ -224,7 +212,6 @@ def word_test(
         share_words=shares[0],
         share_references=shares[1],
         spread=spread_of,
-        freedom=freedom,
         n=n,
         reason=reason,
     )
@@ -233,7 +220,7 @@ def word_test(
 def _word_means(side: NDArray[np.float64], n: NDArray[np.int64]) -> NDArray[np.float64]:
     """Mean of each word of a side over reference words and prompts, shape (n_words, n_columns)."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.array([exact_sum(mean_of(word)) / n for word in side.swapaxes(0, 1)])
+        return np.array([exact_sum(word.mean(axis=0)) / n for word in side.swapaxes(0, 1)])
 
 
 def _variances(
@@ -249,8 +236,8 @@ def _variances(
     """
     references, nothing = len(sides[0]), np.zeros(len(n))
     with np.errstate(invalid="ignore", divide="ignore"):
-        single = [mean_of(one) - mean_of(two) for one, two in zip(*sides)]  # of each reference word
-        whole = mean_of(single)
+        single = [one.mean(axis=0) - two.mean(axis=0) for one, two in zip(*sides)]  # of each reference word
+        whole = np.mean(single, axis=0)
         mean = exact_sum(whole) / n
         gap, prompts = mean, exact_sum((whole - mean) ** 2) / (n - 1) / n
         if robust is not None:
@@ -310,11 +297,83 @@ def _words(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Variance of words' means around their group's, and what of it word and prompt leave unexplained."""
     squares = left = np.zeros(len(n))
-    over_references = [mean_of(word) for word in group.swapaxes(0, 1)]
-    mean = mean_of(over_references)
+    over_references = group.mean(axis=0)
+    mean = over_references.mean(axis=0)
     for word in over_references:
         deviation = word - mean
         centre = exact_sum(deviation) / n
         squares, left = squares + centre**2, left + exact_sum((deviation - centre) ** 2)
     scale = share / max(group.shape[1] - 1, 1)
     return squares * scale, left / (n - 1) / n * scale
+
+
+def prompt_gaps(
+    first: ArrayLike, second: ArrayLike, within: Sequence[ArrayLike] | None = None
+) -> NDArray[np.float64]:
+    """Return the gap of each prompt, over all words, shape (n_prompts, n_columns); their mean is that of `word_test`.
+
+    Of arrays as `word_test` takes them, without missing values; corrected where ``within`` is given.
+
+    >>> prompt_gaps([[[[5.0], [5.0]], [[3.0], [4.0]]]], [[[[2.0], [2.0]], [[0.0], [0.0]]]]).tolist()
+    [[3.0], [3.5]]
+    """
+    sides = [np.asarray(side, np.float64) for side in (first, second)]
+    if within is not None:
+        one, two = (pair_medians(side, np.asarray(of_side)) for side, of_side in zip(sides, within))
+        return one - two
+    return np.mean([one.mean(axis=0) - two.mean(axis=0) for one, two in zip(*sides)], axis=0)
+
+
+def pair_pseudo_values(near: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the jackknife pseudo-value of each word for the mean over all pairs of different words.
+
+    Of nearness (n_words, n_words, ...), symmetric, its diagonal not read; with two words both have their one pair.
+    """
+    words = len(near)
+    of_word = np.array([np.delete(near[w], w, axis=0).mean(axis=0) for w in range(words)])
+    whole = of_word.mean(axis=0)
+    if words == 2:
+        return of_word
+    without = (words * whole - 2 * of_word) / (words - 2)  # mean over the pairs of the others
+    return words * whole - (words - 1) * without
+
+
+def pair_medians(side: NDArray[np.float64], near: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Median over the pairs of a side's words of what is theirs, shape (n_prompts, n_columns); see `word_test`."""
+    word = side.mean(axis=0)
+    pairs = [0.5 * (word[a] + word[b]) - 0.5 * near[a, b] for a, b in combinations(range(len(word)), 2)]
+    return np.median(pairs, axis=0)
+
+
+def word_cautions(
+    n_references: NDArray[np.int64],
+    unequal: NDArray[np.bool_],
+    sizes: tuple[NDArray[np.int64], NDArray[np.int64]],
+) -> NDArray[np.object_]:
+    """Return the cautions of the test against words of each column, joined by "; ".
+
+    By the words that stood as reference, whether the sides are unequal (`unequal_sides`), and the words of each side.
+
+    >>> word_cautions(np.array([1, 3]), np.array([False, True]), (np.array([3, 3]), np.array([3, 3]))).tolist()
+    ['one reference word: the claim is about this word alone', 'words of a side spread unequally: the odder side is \
+farther from any word']
+    """
+    told = {ONE_REFERENCE: n_references == 1, UNEQUAL: unequal, UNEQUAL_SIZES: sizes[0] != sizes[1]}
+    rows = zip(*(np.broadcast_to(where, len(n_references)) for where in told.values()))
+    return np.array(["; ".join(text for text, said in zip(told, row) if said) for row in rows], object)
+
+
+def unequal_sides(
+    spread: NDArray[np.float64], sizes: tuple[int, int], apart: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Say for each column whether the words of one side lie farther apart than those of the other.
+
+    The ratio of the mean distances `apart` is `RATIO` or more, or that of the variances `spread` of the words' nearness
+    to the reference is in either 5 % tail of F; both of shape (2, n_columns), NaN where there is none.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        far = apart.max(axis=0) >= RATIO * apart.min(axis=0)
+        if min(sizes) < 2:
+            return far & (apart.max(axis=0) > 0)
+        tail = special.fdtrc(sizes[0] - 1, sizes[1] - 1, spread[0] / spread[1])
+    return (far & (apart.max(axis=0) > 0)) | (tail < SIGNIFICANT) | (tail > 1 - SIGNIFICANT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,12 +19,12 @@ from analysis.metrics.cooccurrence import (
     presence,
 )
 from analysis.metrics.dependency import dependency_groups
+from analysis.stats.object_counts import ObjectTable
 from analysis.study import comparison, indicators
-from analysis.tables.objects.claims import DetectorCounts, claim_tables, sides_of
-from analysis.tables.objects.detector_error import Checked, detector_counts, detector_error, is_checker
-from analysis.tables.objects.looked_for import leave_open, prompts_alone
+from analysis.tables.objects.claims import DetectorCounts, claim_table, sides_of
+from analysis.tables.objects.detector_error import Checked, count_errors, detector_error, is_checker
+from analysis.tables.objects.left_open import leave_open, leave_untested, prompts_alone
 from analysis.tables.objects.nouns import PROMPT_COLUMNS, noun_table
-from analysis.tables.objects.shared_noise import leave_untested
 from analysis.tables.objects.statistics import object_statistics, table_statistics
 from analysis.tables.objects.wu import (
     OBJECT_SITES,
@@ -34,9 +35,7 @@ from analysis.tables.objects.wu import (
 )
 from analysis.tables.registry import TABLES, write
 from analysis.tables.sharing import Call, Sharing, cut
-from analysis.tables.similarities.disparity import disparity
-from analysis.tables.similarities.gap import GapChoices
-from analysis.tables.similarities.similarities import by_unit, from_table, shares_noise
+from analysis.tables.similarities.similarities import by_unit, shares_noise
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts.grammar.nouns import human_words
@@ -149,105 +148,56 @@ def similarity_rows(config: Config, made: ObservedObjects) -> pd.DataFrame:
     )
 
 
-def measure_objects(sharing: Sharing, made: ObservedObjects, checked: Checked, pairs: pd.DataFrame) -> None:
+def measure_objects(sharing: Sharing, made: ObservedObjects, checked: Checked | None) -> None:
     """Write ``tables/nouns``, ``tables/objects``, the paper's tables, and what is known of the detector's errors.
 
-    `pairs` are of `similarity_rows`, none of a run of one indicator. What cannot be known, since it was not looked for,
-    is NaN with its reason (`analysis.tables.objects.looked_for`).
+    What cannot be known, since it was not looked for, is NaN with its reason (`analysis.tables.objects.left_open`).
     """
-    run, (nouns, objects, images) = sharing.run, made
-    write(run, "nouns", nouns)
+    run, objects = sharing.run, made.objects
+    write(run, "nouns", made.nouns)
     write(run, "objects", objects)
-    counts = error_counts(run, checked)
+    if checked:
+        write(run, "detector_error", detector_error(run, objects, checked))
     alone, shared = prompts_alone(run), shares_noise(run.config)
-    tables = paper_tables(run.config, images, nouns, objects)
-    if run.config.compares:
-        tables |= {"table06_similarity": object_similarity(run.config, pairs)}
-        tables |= compared_tables(sharing, images, objects, counts)
-    for name, table in tables.items():
+    for name, table in object_tables(sharing, made, checked).items():
         table = leave_untested(name, table) if shared else table
         write(run, name, leave_open(name, table) if alone else table)
-    error = detector_error(run, checked)
-    if error is not None:
-        write(run, "detector_error", error)
 
 
-def error_counts(run: Run, checked: Checked) -> DetectorCounts | None:
+def error_counts(run: Run, objects: pd.DataFrame, checked: Checked | None) -> DetectorCounts | None:
     """Return what is known of the detector's errors on a run's images: from the checker, else from people.
 
-    Of the checker itself, which is its own truth, that it makes none. Those from the checker are written to
-    ``tables/detector_counts``; people's are in ``tables/human_counts``.
+    Of the checker itself, which is its own truth, that it makes none.
     """
     if is_checker(run):
         return DetectorCounts(pd.DataFrame(), exact=True)
-    counts = detector_counts(run, checked)
-    if counts is not None:
-        write(run, "detector_counts", counts)
-        return DetectorCounts(counts)
-    labelled = (run.path / "tables" / "human_counts.parquet").exists()
-    return DetectorCounts(run.table("human_counts")) if labelled else None
+    if checked:
+        return DetectorCounts(count_errors(checked[0], objects, checked[1], backend=run.config.measure.nouns))
+    return DetectorCounts(run.table("human_counts")) if "human_counts" in run.tables() else None
 
 
-def paper_tables(
-    config: Config, images: pd.DataFrame, nouns: pd.DataFrame, objects: pd.DataFrame
+def object_tables(
+    sharing: Sharing, made: ObservedObjects, checked: Checked | None
 ) -> dict[str, pd.DataFrame]:
-    """Return the tables of the paper's section 6 that compare no words."""
-    chosen = comparison(config)
-    observed, seen = by_unit(images, config), by_unit(objects, config)
+    """Return the tables of the paper's section 6, and of a run of several words tests and claims."""
+    config, (nouns, objects, images) = sharing.run.config, made
+    options, chosen = config.measure, comparison(config)
     human = objects.loc[objects["human"], "lemma"].unique()
     table12, table13 = amounts(images, objects, nouns, chosen.main)
-    others = counted(observed, seen, chosen.main, without=chosen.individuals)
-    return {
-        "cooccurrence": cooccurrence(counted(observed, seen, chosen.names), human),
+    count = partial(counted, by_unit(images, config), by_unit(objects, config))
+    # the paper's tables know its prompt sets alone: a control that could not be read takes nothing from them
+    others = count(chosen.main, without=chosen.individuals)
+    tables = {
+        "cooccurrence": cooccurrence(count(chosen.names), human),
         "figure06_group_objects": figure_objects(others),
         "table11_presence": presence(images, objects, chosen.main, chosen.individuals),
         "table12_amounts": table12,
         "table13_intersection": table13,
     }
-
-
-def object_similarity(config: Config, pairs: pd.DataFrame) -> pd.DataFrame:
-    """Return the paper's Table 6 with intervals, of the pairs that it has."""
-    options, chosen = config.measure, comparison(config)
-    within = {frozenset(pair) for pair in chosen.pairs}
-    named = {f"{a}-{b}": (a, b) for a in chosen.names for b in chosen.names if frozenset((a, b)) in within}
-    pairs = pairs[pairs["pair"].isin(list(named))]
-    choices = GapChoices(
-        indicators=chosen.names,
-        reference=chosen.reference,
-        contrasts=(),
-        shared_noise=shares_noise(config),
-        level=options.level,
-        resamples=options.bootstrap,
-        seed=options.seed,
-    )
-    tables = [disparity(family.over_units(config), choices) for family in from_table(pairs)]
-    columns = list(TABLES["table06_similarity"].columns)
-    if not tables:
-        return pd.DataFrame(columns=columns)
-    table = tables[0].rename(columns={"mean": "value"})
-    undefined = pairs["value"].isna().groupby([pairs["site"], pairs["pair"]]).sum()
-    sites = {site: name for name, site in OBJECT_SITES.items()}
-    return table.assign(
-        individuals=table["site"].map(sites),
-        first=[named[pair][0] for pair in table["pair"]],
-        second=[named[pair][1] for pair in table["pair"]],
-        undefined=[int(undefined[key]) for key in zip(table["site"], table["pair"])],
-    )[columns]
-
-
-def compared_tables(
-    sharing: Sharing, images: pd.DataFrame, objects: pd.DataFrame, counts: DetectorCounts | None
-) -> dict[str, pd.DataFrame]:
-    """Return the tables that compare the objects of words: tests, claims, chi-square and bias scores."""
-    config = sharing.run.config
-    options, chosen = config.measure, comparison(config)
-    # the paper's tables know its prompt sets alone: a control that could not be read takes nothing from them
-    observed, seen = by_unit(images, config), by_unit(objects, config)
-    everything = counted(observed, seen, chosen.main)
-    others = counted(observed, seen, chosen.main, without=chosen.individuals)
-    with_controls = counted(observed, seen, chosen.names, without=chosen.individuals)
-    drawn = {"permutations": options.permutations, "seed": options.seed}
+    if not config.compares:
+        return tables
+    everything = count(chosen.main)
+    with_controls = count(chosen.names, without=chosen.individuals)
     tested = [
         (group, *pieces)
         for group in others
@@ -257,32 +207,29 @@ def compared_tables(
         )
         if pieces[1]
     ]
-    table_tests = sharing.results([(_table_tests, table, sets, drawn) for _, table, sets, _ in tested])
-    object_tests = [object_statistics(table, pairs, level=options.level) for _, table, _, pairs in tested]
-    claims, corrected = claim_tables(
-        with_controls[ALL], chosen.leaning, sides_of(indicators(config)), counts, level=options.level
-    )
-    chi_squares = [
-        chi_square(others, chosen.sets, LEFT_OUT),
-        chi_square(everything, chosen.sets, INCLUDED),
-    ]
-    tables = {
-        "table07_chi_square": pd.concat(chi_squares, ignore_index=True),
-        "figure04_bias_scores": figure_scores(
-            everything,
-            chosen.leaning,
-            individuals=chosen.individuals,
-            least=options.min_count,
-            level=options.level,
-        ),
-        "object_claims": claims,
+    found = {
+        "object_tests": [
+            object_statistics(table, pairs, level=options.level) for _, table, _, pairs in tested
+        ],
+        "table_tests": sharing.results([(_table_tests, table, sets) for _, table, sets, _ in tested]),
     }
-    for name, own in (("object_tests", object_tests), ("table_tests", table_tests)):
+    for name, own in found.items():
         groups = (table.assign(group=group) for (group, *_), table in zip(tested, own))
         tables[name] = pd.concat(groups, ignore_index=True)[list(TABLES[name].columns)]
-    return tables if corrected is None else tables | {"object_corrected": corrected}
+    counts, sides = error_counts(sharing.run, objects, checked), sides_of(indicators(config))
+    claims = claim_table(with_controls[ALL], chosen.leaning, sides, counts, level=options.level)
+    pooled = [chi_square(others, chosen.sets, LEFT_OUT), chi_square(everything, chosen.sets, INCLUDED)]
+    scores = figure_scores(
+        everything,
+        chosen.leaning,
+        individuals=chosen.individuals,
+        least=options.min_count,
+        level=options.level,
+    )
+    tables |= {"table07_chi_square": pd.concat(pooled, ignore_index=True), "figure04_bias_scores": scores}
+    return tables | {"object_claims": claims}
 
 
-def _table_tests(run: Run, *arguments) -> pd.DataFrame:
-    table, sets, drawn = arguments
-    return table_statistics(table, sets, **drawn)
+def _table_tests(run: Run, table: ObjectTable, sets: Sequence[Sequence[str]]) -> pd.DataFrame:
+    options = run.config.measure
+    return table_statistics(table, sets, permutations=options.permutations, seed=options.seed)

@@ -15,7 +15,7 @@ import pandas as pd
 
 from analysis.metrics import dependency
 from analysis.tables import not_measured, paper, prompts
-from analysis.tables.objects.claims import CLAIM_COLUMNS, CORRECTED_COLUMNS, COUNTS
+from analysis.tables.objects.claims import CLAIM_COLUMNS, COUNTS
 from analysis.tables.objects.detector_error import (
     CHECK_COLUMNS,
     ERROR_COLUMNS,
@@ -30,8 +30,7 @@ from analysis.tables.objects.wu import (
     CHI_SQUARE_COLUMNS,
 )
 from analysis.tables.similarities import headline
-from analysis.tables.similarities.disparity import DISPARITY_COLUMNS
-from analysis.tables.similarities.gap import EQUIVALENCE_COLUMNS, GAP_COLUMNS
+from analysis.tables.similarities.gap import DISPARITY_COLUMNS, EQUIVALENCE_COLUMNS, GAP_COLUMNS
 from analysis.tables.similarities.pictures import (
     FEATURE_METRICS,
     IMAGE_TABLE,
@@ -69,7 +68,7 @@ _SIMILARITIES = (
         "samples",
         "a space, site, step, metric and pair: the mean similarity over prompts with its interval",
         DISPARITY_COLUMNS,
-        pivots=(paper.DISPARITY,),
+        pivots=(paper.DISPARITY, paper.PAIRS, paper.SIMILARITY),
     ),
     TableSpec(
         "gap",
@@ -169,16 +168,6 @@ OBJECTS = (
         ("group", *TABLE_COLUMNS),
     ),
     TableSpec(
-        "table06_similarity",
-        "objects",
-        "a pair, persons in or left out: the similarity of their objects",
-        (
-            *("individuals", "first", "second", "value", "ci_low", "ci_high", "n_prompts", "n", "undefined"),
-            *("reason", "version"),
-        ),
-        pivots=(paper.SIMILARITY,),
-    ),
-    TableSpec(
         "table07_chi_square",
         "objects",
         "a dependency group and comparison: the paper's chi-square on pooled detections (Tables 7 to 9)",
@@ -226,32 +215,20 @@ OBJECTS = (
         pivots=(paper.INTERSECTION,),
     ),
 )
-_COUNTED = ("prompt", "indicator", "object", *COUNTS, "truth")
 _CHECKED = (
     TableSpec(
         "detector_error",
         "truth",
         "a quantity, object and indicator: recall and precision of the detector",
         ERROR_COLUMNS,
-    ),
-    TableSpec(
-        "detector_counts",
-        "truth",
-        "a prompt, indicator and object: right and wrong detections by the checker",
-        _COUNTED,
-        csv=False,
-    ),
-    TableSpec(
-        "object_corrected",
-        "truth",
-        "a pair and object: the difference behind the detector's errors, over words and prompts that have labels",
-        CORRECTED_COLUMNS,
+        pivots=(paper.DETECTOR,),
     ),
     TableSpec(
         "human_check",
         "labels",
         "an annotator, quantity, object and indicator: the detector against people",
         CHECK_COLUMNS,
+        pivots=(paper.PEOPLE,),
         stage="",
     ),
     TableSpec(
@@ -265,7 +242,7 @@ _CHECKED = (
         "human_counts",
         "labels",
         "a prompt, indicator and object: right and wrong detections by people, weighted",
-        _COUNTED,
+        ("prompt", "indicator", "object", *COUNTS, "truth"),
         stage="",
     ),
     TableSpec(
@@ -281,7 +258,7 @@ _CHECKED = (
         not_measured.COLUMNS,
     ),
 )
-PAPER = MethodSpec((*_SIMILARITIES, *OBJECTS), words=paper.words)  # what is printed of any run
+PAPER = MethodSpec((*_SIMILARITIES, *OBJECTS, *_CHECKED), words=paper.words)  # what is printed of any run
 _OWN = {row.name: row for row in (*_SIMILARITIES, *OBJECTS, *_CHECKED, HUMAN, OBJECT_LABELS)}
 
 

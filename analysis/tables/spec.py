@@ -192,8 +192,6 @@ class MethodSpec:
     alone : callable, optional
         Whether runs of a configuration are of this method alone: then nothing else is measured, and of other runs
         `inputs` is not asked.
-    page : callable, optional
-        Writes ``report.html`` of such a run; returns its path.
     title, anchor : str
         Of its section of the report; without a title it has none.
     intro : str
@@ -209,7 +207,6 @@ class MethodSpec:
     inputs: Callable[[Run, Sharing, Any], Any] | None = None
     require: Callable[[Run], None] | None = None
     alone: Callable[[Config], bool] | None = None
-    page: Callable[[Run], Any] | None = None
     title: str = ""
     anchor: str = ""
     intro: str = ""

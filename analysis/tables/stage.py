@@ -20,12 +20,11 @@ from analysis.tables.object_tables import (
     similarity_rows,
 )
 from analysis.tables.objects.detector_error import Checked, checked_images
-from analysis.tables.objects.looked_for import prompts_alone
+from analysis.tables.objects.left_open import prompts_alone
 from analysis.tables.prompts import prompt_table
 from analysis.tables.registry import TABLES, write, write_method
 from analysis.tables.sharing import Call, Sharing, cut
-from analysis.tables.similarities.disparity import disparity
-from analysis.tables.similarities.gap import GapChoices, adjusted_gap, gap_rows
+from analysis.tables.similarities.gap import GapChoices, adjusted_gap, disparity, gap_rows
 from analysis.tables.similarities.headline import headline_places, headline_tables
 from analysis.tables.similarities.pictures import (
     IMAGE_TABLE,
@@ -44,7 +43,7 @@ from probes.errors import UserError
 from probes.execution.processes import Helpers
 from probes.runs.run import Run
 
-SITE_SHARES, PICTURE_SHARES = 4, 24  # of a metric with steps, and of the pictures; no result depends on them
+SITE_SHARES, PICTURE_SHARES = 8, 24  # no result depends on them
 
 
 def measure(run: Run, *, helpers: Helpers | None = None, processes: int = 1) -> None:
@@ -67,6 +66,8 @@ def measure(run: Run, *, helpers: Helpers | None = None, processes: int = 1) -> 
 
 def _measure(run: Run, sharing: Sharing) -> None:
     methods = method_specs()
+    if (absent := not_measured(run.config)) is not None:
+        write(run, "not_measured", absent)
     for method in methods:
         if method.inputs and method.alone and method.alone(run.config):
             write_method(run, method, method.inputs(run, sharing, None))
@@ -75,16 +76,11 @@ def _measure(run: Run, sharing: Sharing) -> None:
     for method in methods:
         if method.require:
             method.require(run)
-    if (absent := not_measured(run.config)) is not None:
-        write(run, "not_measured", absent)
     if (named := prompt_table(run.config)) is not None:
         write(run, "prompts", named)
-    if run.config.compares:
-        objects, checked, pairs = _compared(run, sharing)
-    else:
-        (_, objects, checked), pairs = _looked_at(sharing, []), pd.DataFrame()
+    objects, checked = _compared(run, sharing) if run.config.compares else _looked_at(sharing, [])[1:]
     if objects:
-        measure_objects(sharing, objects, checked, pairs)
+        measure_objects(sharing, objects, checked)
     for method in methods:
         if method.inputs:
             write_method(run, method, method.inputs(run, sharing, checked))
@@ -102,11 +98,8 @@ def _looked_at(
     return images, joined_objects(results[len(pictures) :]) if found else None, checked
 
 
-def _compared(run: Run, sharing: Sharing) -> tuple[ObservedObjects | None, Checked | None, pd.DataFrame]:
-    """Write the tables of images that are compared.
-
-    Gives their objects, where these were looked for, what the checker sees, and how similar the objects of pairs are.
-    """
+def _compared(run: Run, sharing: Sharing) -> tuple[ObservedObjects | None, Checked | None]:
+    """Write the tables of images that are compared; give their objects, if looked for, and what the checker sees."""
     options, members = run.config.measure, indicators(run.config)
     primary = require_primary(options.primary, "measure.primary", opened=run.config.images is None)
     if primary.needs == "features" and not run.parts(f"features/{primary.metric}"):
@@ -139,39 +132,39 @@ def _compared(run: Run, sharing: Sharing) -> tuple[ObservedObjects | None, Check
         permutations=options.permutations,
         seed=options.seed,
     )
-    pairs = similarity_rows(run.config, objects) if objects else pd.DataFrame()
-    counted = [] if pairs.empty or prompts_alone(run) else from_table(pairs)
-    counted = [family.over_units(run.config) for family in counted]
     prompt_ids = dict(zip(samples["triplet"], samples["prompt_id"]))
-    *shares, rest = _site_shares(stored.keys)
-    (headline, of_rest), *found = sharing.results(
+    headline, *shares = sharing.results(
         [
-            (_headline_and_rest, stored, rest, choices, prompt_ids),
-            *((_stored_tables, stored, keys, choices) for keys in shares),
+            (_headline, stored, choices, prompt_ids),
+            *((_stored_tables, stored, keys, choices) for keys in _site_shares(stored.keys)),
         ]
     )
-    found = [tables for some in (*found, of_rest) for tables in some]
-    found += [family_tables(family, choices) for family in counted]
+    found = [tables for share in shares for tables in share]
+    pairs = similarity_rows(run.config, objects) if objects and not prompts_alone(run) else pd.DataFrame()
+    counted = from_table(pairs) if len(pairs) else []
+    found += [family_tables(family.over_units(run.config), choices) for family in counted]
     for name, table in (joined_tables(found) | headline).items():
         write(run, name, table)
-    return objects, checked, pairs
-
-
-FamilyTables = dict[str, list]  # disparity; of every contrast gap, its sign flips, equivalence and word_gap
+    return objects, checked
 
 
 def _site_shares(keys: Sequence[Key]) -> list[list[Key]]:
-    """What is read and tested together: some sites of a metric with steps, which are many; last, all without steps."""
-    places: dict[tuple[str, str], list[Key]] = {}
-    for key in keys:
-        places.setdefault((key[0], key[2]), []).append(key)
-    shares, rest = [], []
-    for own in places.values():
-        if any(has_steps(site) for _, site, _ in own):
-            shares += [own[part] for part in cut(len(own), SITE_SHARES)]
-        else:
-            rest += own
-    return [*shares, rest]
+    """Cut what is stored into sites that are read and tested together; last, metrics of no site with steps."""
+    stepped = {(space, metric) for space, site, metric in keys if has_steps(site)}
+    ordered = sorted(keys, key=lambda key: (key[0], key[2]) not in stepped)
+    return [ordered[part] for part in cut(len(ordered), SITE_SHARES)]
+
+
+def _headline(
+    run: Run, stored: StoredSimilarities, choices: GapChoices, prompt_ids: Mapping[int, str]
+) -> dict[str, pd.DataFrame]:
+    families = stored.families(headline_places(run.config.measure.text_readout))
+    return headline_tables(families, choices, run.config, prompt_ids)
+
+
+FamilyTables = tuple[
+    pd.DataFrame, list[tuple], list[pd.DataFrame]
+]  # disparity; `gap_rows`, `word_rows` by contrast
 
 
 def _stored_tables(
@@ -180,48 +173,28 @@ def _stored_tables(
     return [family_tables(family.over_units(run.config), choices) for family in stored.families(keys)]
 
 
-def _headline_and_rest(
-    run: Run,
-    stored: StoredSimilarities,
-    keys: Collection[Key],
-    choices: GapChoices,
-    prompt_ids: Mapping[int, str],
-) -> tuple[dict[str, pd.DataFrame], list[FamilyTables]]:
-    """The tables of the headline measures, and what the others say of sites without steps, from one reading."""
-    places = headline_places(run.config.measure.text_readout)
-    families = stored.families({*keys, *places})
-    own = [one for one in families if (one.space, one.columns["site"][0], one.metric) in keys]
-    tables = [family_tables(family.over_units(run.config), choices) for family in own]
-    return headline_tables(families, choices, run.config, prompt_ids), tables
-
-
 def family_tables(family: Similarities, choices: GapChoices) -> FamilyTables:
     """Return what the tables say of one metric in one space, before p-values are adjusted over its sites."""
-    tables: FamilyTables = {"disparity": [disparity(family, choices)], "words": []}
-    tables |= {"gap": [], "flips": [], "equivalence": []}
-    for contrast in choices.contrasts:
-        for name, found in zip(("gap", "equivalence", "flips"), gap_rows(family, contrast, choices)):
-            tables[name].append(found)
-        tables["words"].append(word_rows(family, contrast, choices))
-    return tables
+    gaps, words = (
+        [rows(family, contrast, choices) for contrast in choices.contrasts] for rows in (gap_rows, word_rows)
+    )
+    return disparity(family, choices), gaps, words
 
 
 def joined_tables(found: Sequence[FamilyTables]) -> dict[str, pd.DataFrame]:
     """Return ``disparity``, ``gap``, ``equivalence`` and ``word_gap`` with p-values adjusted over sites."""
-    families: dict[tuple[str, str], list[FamilyTables]] = {}
-    for tables in found:
-        place = tables["disparity"][0].iloc[0]
-        families.setdefault((place["space"], place["metric"]), []).append(tables)
+    families: dict[tuple[str, str], list[FamilyTables]] = defaultdict(list)
+    for share in found:
+        families[tuple(share[0].iloc[0][["space", "metric"]])].append(share)
     tables = {name: [] for name in ("disparity", "gap", "equivalence", "word_gap")}
     for shares in families.values():
-        tables["disparity"] += [share["disparity"][0] for share in shares]
-        for contrast in range(len(shares[0]["gap"])):
-            gap, flips, words = (
-                [share[name][contrast] for share in shares] for name in ("gap", "flips", "words")
-            )
+        disparities, gaps, words = zip(*shares)
+        tables["disparity"] += disparities
+        tables["word_gap"] += [adjusted_words(of_contrast) for of_contrast in zip(*words)]
+        for of_contrast in zip(*gaps):
+            gap, equivalence, flips = zip(*of_contrast)
             tables["gap"].append(adjusted_gap(gap, flips))
-            tables["word_gap"].append(adjusted_words(words))
-            tables["equivalence"] += [share["equivalence"][contrast] for share in shares]
+            tables["equivalence"] += equivalence
     none = {name: pd.DataFrame(columns=list(TABLES[name].columns)) for name in tables}
     return {name: pd.concat(own, ignore_index=True) if own else none[name] for name, own in tables.items()}
 

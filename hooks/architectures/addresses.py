@@ -26,8 +26,6 @@ class Place:
     moment: str | None
     # whether the text encoder's final layer norm belongs to it: its values are compared behind that norm
     layer_norm: bool = False
-    # whether these are the image's states between two blocks of the denoiser, which its depth is counted in
-    between_blocks: bool = False
 
 
 def place(address: str) -> Place:
@@ -136,8 +134,7 @@ def _entrance_place(address: str) -> Place:
         "dit.in.image": ((1, 0), "image in"),
         "dit.in.text": ((1, 1), "text in"),
     }[address]
-    states = address in ("unet.conv_in", "dit.in.image")
-    return Place((_RANK["in"], *order), "in", label, "denoising", DENOISING, between_blocks=states)
+    return Place((_RANK["in"], *order), "in", label, "denoising", DENOISING)
 
 
 def _output_place(address: str) -> Place:
@@ -154,7 +151,7 @@ def _unet_block_place(side: str | None, number: str | None, mid: str | None, inn
     group = side or "mid"
     labelled = label if number is None else f"{number} · {label}"
     rank = (_RANK[group], int(number or 0), *rank)
-    return Place(rank, group, labelled, "denoising", DENOISING, between_blocks=inner is None)
+    return Place(rank, group, labelled, "denoising", DENOISING)
 
 
 def _transformer_block_place(group: str, number: str, inner: str) -> Place | None:
@@ -163,7 +160,7 @@ def _transformer_block_place(group: str, number: str, inner: str) -> Place | Non
         return None
     label = f"{group} {number} · {inner.replace('.', ' ')}"
     rank = (_RANK[group], int(number), _IN_BLOCK.index(inner))
-    return Place(rank, group, label, "denoising", DENOISING, between_blocks=inner == "image")
+    return Place(rank, group, label, "denoising", DENOISING)
 
 
 def _decoder_place(name: str) -> Place:

@@ -6,10 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from analysis.methods.audit.columns import TABLES as AUDIT
-from analysis.methods.audit.columns import described
+from analysis.methods.audit.labelled_audit import TABLES as AUDIT
 from analysis.tables.registry import TABLES, columns_of, needs
-from analysis.tables.spec import Column
+from analysis.tables.spec import Column, described_in
 from lab.templates import render
 
 _UPPER = ("Upper end.", "Upper end of the same interval.", "Upper end of the same range.")
@@ -49,7 +48,11 @@ class Shared:
 def page() -> str:
     """Return the whole page in Markdown."""
     runs = {name: columns_of(name) for name in TABLES}
-    audit = [(name, rows, described(name)) for name, rows in AUDIT.items()]
+    audit_columns = described_in("analysis.methods.audit", "table_columns.csv")
+    audit = [
+        (name, rows, [column for tables, column in audit_columns if name in tables])
+        for name, rows in AUDIT.items()
+    ]
     return render(
         "tables",
         alone=", ".join(f"`{table.name}`" for table in TABLES.values() if not table.csv),

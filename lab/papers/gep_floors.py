@@ -51,7 +51,7 @@ def _floor(first: NDArray[np.int64], second: NDArray[np.int64]) -> NoiseFloor:
     scores = np.arange(len(chance)) / IMAGES / len(first)
     value, floor = float(np.abs(first - second).mean() / IMAGES), float(scores @ chance)
     sd, p_value = float(np.sqrt((scores - floor) ** 2 @ chance)), float(chance[scores >= value - 1e-9].sum())
-    return NoiseFloor(value, floor, sd, value - floor, p_value, 2 * IMAGES, 0, "")
+    return NoiseFloor(value, floor, sd, value - floor, p_value, "")
 
 
 def different_attributes(folder: Path | None = None) -> pd.DataFrame:

@@ -193,9 +193,8 @@ class Measure(Section):
     primary: str = option("z0", min_length=1, example="ssim")
     """The measure that the run is asked about first: t, z0, ssim, diff_pix or another metric. All others are
     secondary; choose it before you look."""
-    pictures: list[Literal["ssim_full", "diff_pix_scaled"]] = option([], example=["ssim_full"])
-    """Further comparisons of pictures: `ssim_full` is SSIM over all pixels, `diff_pix_scaled` has a smallest
-    region in proportion to the image. Use them to compare with papers that do so."""
+    pictures: list[Literal["ssim_full"]] = option([], example=["ssim_full"])
+    """Further comparisons of pictures: `ssim_full` is SSIM over all pixels, to compare with papers that have it."""
     outcomes: list[str] | None = option(
         min_length=1, null="verdict on toyworld's models, else ssim", example=["clip", "ssim"]
     )
@@ -279,11 +278,9 @@ class Gep(Section):
     reference (`CC`), or by CLIP alone (`C`)."""
     labelled: int = option(20, ge=5, le=100000, unit="images", example=50)
     """Images of each word and attribute that are labelled to set the estimate right."""
-    half_width: float = option(0.1, gt=0, lt=1, unit="share from 0 to 1", example=0.05)
-    """Half width of an interval for which the tables say how many labels it takes."""
-    examples: int = option(10, ge=0, le=1000, unit="images", example=0)
-    """Images of each attribute and scale that are generated for the artificial sets of the paper's Table 17; 0:
-    none."""
+    examples: int = option(10, ge=0, le=1000, unit="examples", example=0)
+    """Examples of each attribute and scale of the paper's Table 17 in artificial sets, which are put together of the
+    run's own images, 80 a side; 0: none."""
 
 
 class DallEval(Section):
@@ -319,12 +316,12 @@ class Skills(Section):
     object: Literal["any", "first"] = "any"
     """When an object counts as drawn: where `any` detection is of its class, or where the `first` (surest)
     is."""
-    count: Literal["exact", "at_least", "only"] = "exact"
-    """When a number counts as drawn: `exact`-ly as many of the class, whatever else there is; `at_least` as
-    many; or `only` these and nothing else."""
-    spatial: Literal["first", "any", "surest"] = "first"
-    """Between which detections a relation must hold: the `first` (surest) of both classes, `any` two, or the
-    two `surest` of all, which are to be of both."""
+    count: Literal["exact", "at_least"] = "exact"
+    """When a number counts as drawn: `exact`-ly as many of the class, whatever else there is; or `at_least` as
+    many."""
+    spatial: Literal["first", "surest"] = "first"
+    """Between which detections a relation must hold: the `first` (surest) of both classes, or the two `surest` of
+    all, which are to be of both."""
     labels: dict[Word, Word] = option({}, example={"bike": "bicycle"})
     """What the detector calls an object, beyond what the set of prompts says."""
 

@@ -278,9 +278,11 @@ class Observe(Section):
     """Vectors by which images are compared, such as clip, dino or resnet. `auto` takes those of Table 5 of Wu
     et al. 2025 whose weights are there; an empty list takes none."""
     # parts of features carry checksum and batch themselves, each feature apart, so that one more can be added
-    feature_weights: dict[str, Model] = option({}, example={"clip": "ViT-B-32/openai"}, alters="nothing")
-    """Where the weights of each feature are: a file, a folder, a hub id, a name of timm's or open_clip's, or
-    `toyworld`, the default on the bundled models."""
+    feature_weights: dict[str, Model] = option(
+        {}, example={"clip": "timm/vit_base_patch32_clip_224.openai"}, alters="nothing"
+    )
+    """Where the weights of each feature are: a file, a folder, a hub id, or `toyworld`, the default on the bundled
+    models."""
     feature_batch: Positive = option(32, unit="images", example=8, alters="nothing")
     """Images whose features are computed at once."""
     # parts of tones carry how they were read themselves

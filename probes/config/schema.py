@@ -165,7 +165,7 @@ class Config(Section):
     """An audit of attributes by prompts with contexts (docs/how_to/gep.md)."""
     dalleval: DallEval = option(DallEval(), example={"tone": "ciede2000"}, alters="measure")
     """An audit of professions (docs/how_to/dalleval.md)."""
-    skills: Skills = option(Skills(), example={"count": "only"}, alters="measure")
+    skills: Skills = option(Skills(), example={"count": "at_least"}, alters="measure")
     """An audit of visual skills (docs/how_to/paintskills.md)."""
     report: Report = option(Report(), example={"gallery": 100}, alters="report")
     """What the page shows."""

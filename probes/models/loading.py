@@ -12,12 +12,9 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from hooks.architectures.base import set_steps
 from probes.config.generation import Edit
@@ -314,22 +311,3 @@ def pick_scheduler(name: str, current: SchedulerMixin) -> SchedulerMixin:
     if cls.__name__ == "PNDMScheduler":  # Stable Diffusion's leaves the Runge-Kutta steps out
         trained["skip_prk_steps"] = True
     return cls.from_config(current.config, **trained)
-
-
-def noise_share(scheduler: Mapping[str, Any], timesteps: Sequence[float]) -> np.ndarray:
-    """Return the share s / (a + s) of noise in a noisy latent a x₀ + s ε at each timestep, ``(timesteps,)``.
-
-    σ itself of a flow-matching scheduler, whose a is 1 − σ; NaN where the scheduler keeps neither. `scheduler` has
-    ``class`` and ``set`` as in ``run.json``.
-    """
-    import diffusers
-
-    times = np.asarray(timesteps, float)
-    kind, settings = str(scheduler.get("class")), dict(scheduler.get("set", {}))
-    flow = "FlowMatch" in kind or settings.get("use_flow_sigmas")
-    instance = getattr(diffusers, kind).from_config(settings) if "class" in scheduler else None
-    if hasattr(instance, "alphas_cumprod") and not settings.get("use_flow_sigmas"):
-        alphas = np.asarray(instance.alphas_cumprod, float)[np.clip(times.round().astype(int), 0, None)]
-        signal, noise = np.sqrt(alphas), np.sqrt(1 - alphas)
-        return noise / (signal + noise)
-    return times / float(instance.config.num_train_timesteps) if flow else np.full(times.shape, np.nan)

@@ -155,8 +155,8 @@ class Templates(Section):
         ]
         | None
     ) = option(None, null="texts as they stand", example=["a photo of {}", "a painting of {}"])
-    """Sentences with {} where a text goes, as a list or by names of your own. Every text is put into each, and
-    the report says what is due to the template: take at least two."""
+    """Sentences with {} where a text goes, as a list or by names of your own. Every text is put into each;
+    a prompt keeps its template as a level."""
     system: (
         Annotated[
             Annotated[list[Text | None], Field(min_length=1)]
@@ -170,7 +170,7 @@ class Templates(Section):
         example={"own": None, "plain": "Draw what is described."},
     )
     """System prompts, as a list or by names of your own; null is the model's own. Every prompt is drawn with
-    each, and the report says what is due to it. For Lumina-Image 2, Qwen-Image and Sana, which put one before
+    each, and keeps it as a level. For Lumina-Image 2, Qwen-Image and Sana, which put one before
     every prompt."""
     texts: _Texts = option(example=["a nurse", "a pilot"])
     """What goes into the templates: prompts in any form that `prompts` takes, with or without {person}."""

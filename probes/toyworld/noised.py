@@ -2,7 +2,7 @@
 
 A renderer draws both components of what a prompt does not name; the picture is encoded, and noise of the scheduler is
 added as in training. Whoever reads the component from that reads the world and not a model's use of a word: it is the
-reference against which probes of a model are held (:mod:`analysis.methods.decoding.reader`).
+reference against which probes of a model are held (:mod:`analysis.methods.decoding.fit`).
 """
 
 from __future__ import annotations

@@ -8,14 +8,15 @@ import pytest
 
 import analysis
 from analysis.methods.dalleval.page_tests import even_refuted
-from analysis.methods.gep.page_tests import more_than_chance
+from analysis.methods.gep.tables import more_than_chance
 from analysis.methods.tracing.effects import WHAT
 from analysis.methods.tracing.findings import REDUNDANT, interplay, marked
+from analysis.report.environment import sentence
 from analysis.report.figures.atlas import beyond_words
 from analysis.report.figures.objects import filled_scores
-from analysis.report.wording_objects import table_sentence
+from analysis.report.wording_objects import told
 from analysis.stats.object_counts import object_table
-from analysis.tables.objects.claims import claim_tables
+from analysis.tables.objects.claims import claim_table
 from probes.config.measurement import Measure
 
 PAIR = ("feminine", "masculine")
@@ -33,7 +34,8 @@ def test_a_p_of_3_percent_is_significant_at_95_and_not_at_99(level, significant)
     rows = {name: {"share": value, "p_adjusted": p} for name, value in shares}
     assert interplay(rows, alpha) == (REDUNDANT if significant else "")
     assert filled_scores(p, alpha) == significant and beyond_words([p], alpha).tolist() == [significant]
-    whole = table_sentence({"p_value": p, "reason": ""}, PAIR, alpha=alpha)
+    row = {"p_value": p, "reason": ""}
+    whole = sentence("objects", "whole", row, PAIR, told(row, alpha), True, False)
     assert ("cannot be distinguished" not in whole) == significant
 
 
@@ -49,7 +51,7 @@ def test_objects_are_claimed_at_one_minus_the_level():
         (0.99, "detector not checked"),
         (0.995, "not significant"),
     ):
-        rows, _ = claim_tables(table, [("a", "x")], {"a": "abc", "x": "xyz"}, level=level)
+        rows = claim_table(table, [("a", "x")], {"a": "abc", "x": "xyz"}, level=level)
         assert rows["claim"].item() == claim
 
 

@@ -6,7 +6,8 @@ writes a made-up run to ``FOLDER/run-N``: N triplets of one seed and three indic
 `tests.analysis.synthetic_run` (46 sites with 50 steps each, 64-pixel pictures, 8 words an image, detections) and the
 others copies of these with numbers of their own. It runs each stage in a process of its own, which measures in
 `--processes` processes, and prints JSON. Seconds of the processor and memory are those of all processes of a stage
-together. The bars on two cores: 51,219 triplets measured in 20 minutes and reported in 2.
+together, a page that they share counted once. The bars on two cores: 51,219 triplets measured in 20 minutes and
+reported in 2.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def timed(name: str, path: Path, processes: int) -> dict[str, float]:
     started, peak = time.monotonic(), 0
     process = subprocess.Popen([*command, "--processes", str(processes)])
     while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG):
-        peak = max(peak, resident(process.pid))
+        peak = max(peak, held_memory(process.pid))
         time.sleep(0.1)
     seconds = time.monotonic() - started
     _, status, usage = os.wait4(process.pid, 0)
@@ -113,13 +114,18 @@ def timed(name: str, path: Path, processes: int) -> dict[str, float]:
     }
 
 
-def resident(pid: int) -> int:
-    """Bytes that a process and its helpers hold in memory now."""
+def held_memory(pid: int) -> int:
+    """Bytes of memory that a process and its helpers hold now, each page once.
+
+    On Linux helpers are forks, which share the pages of the libraries: the sum of their resident sizes counts these
+    once for each process, the sum of their proportional sizes (PSS) once in all.
+    """
     total = 0
     with contextlib.suppress(psutil.Error):  # one may have ended
         main = psutil.Process(pid)
         for process in (main, *main.children(recursive=True)):
-            total += process.memory_info().rss
+            memory = process.memory_full_info()
+            total += getattr(memory, "pss", memory.rss)
     return total
 
 

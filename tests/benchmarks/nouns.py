@@ -1,9 +1,8 @@
 """How well and how fast each backend reads the nouns of captions: ``python -m tests.benchmarks.nouns``.
 
-Prints rows of the table of `docs/validation/nouns.md`: the backends of `probes.prompts.grammar.nouns`, and HanTa
-without our corrections. Both take the same lemmas, NLTK takes WordNet's. Speed is on the processor's clock: the first
-reading, in which every word is new, and the fastest of those after it. A backend that is not installed has a row that
-says so.
+Prints rows of the table of `docs/validation/nouns.md`: the backends of `probes.prompts.grammar.nouns`. Speed is on the
+processor's clock: the first reading, in which every word is new, and the fastest of those after it. A backend that is
+not installed has a row that says so.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import numpy as np
 
 from probes.errors import UserError
 from probes.prompts.grammar import nouns as backends
-from probes.prompts.grammar.english import singular
 from tests.probes.prompts.grammar.labels import Labelled, Span, labelled_captions, score
 
 Reader = Callable[[str], Iterable[Span]]
@@ -35,35 +33,7 @@ def ours(name: str) -> Reader:
     return read
 
 
-def hanta() -> Reader:
-    """HanTa's trained tagger (Wartena 2019), whose model is in its wheel, on NLTK's tokens."""
-    from HanTa.HanoverTagger import HanoverTagger
-    from nltk.tokenize import NLTKWordTokenizer
-
-    tagger, tokens = HanoverTagger("morphmodel_en.pgz"), NLTKWordTokenizer()
-
-    def read(text: str) -> list[Span]:
-        spans = list(tokens.span_tokenize(text))
-        tags = [tag for *_, tag in tagger.tag_sent([text[start:end] for start, end in spans])]
-        return [
-            _noun(text, *span) for span, tag in zip(spans, tags, strict=True) if _is_noun(text, *span, tag)
-        ]
-
-    return read
-
-
-READERS: dict[str, Callable[[], Reader]] = {
-    **{name: partial(ours, name) for name in ("hanta", "nltk")},
-    "HanTa as it is": hanta,
-}
-
-
-def _is_noun(text: str, start: int, end: int, tag: str) -> bool:
-    return tag.startswith(("NN", "NP")) and text[start].isalpha()
-
-
-def _noun(text: str, start: int, end: int) -> Span:
-    return start, end, singular(text[start:end].lower())
+READERS: dict[str, Callable[[], Reader]] = {name: partial(ours, name) for name in ("hanta", "nltk")}
 
 
 def interval(captions: list[Labelled], read: Reader, *, draws: int = 2000) -> tuple[float, float]:

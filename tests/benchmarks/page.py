@@ -23,11 +23,9 @@ python -m tests.benchmarks.page > docs/validation/benchmarks.md
 Pipelines of the shapes of published models with random weights, so that anyone can measure anywhere: Stable Diffusion
 1.4 (`sd14`), 2.1 (`sd21`), XL (`sdxl`), 3 medium (`sd3`) and FLUX.1 (`flux`). A
 ratio is the time of a draw over the bare pipeline's in the same repetition, drawn in turn in one run: median (its 95 %
-interval) of so many repetitions. "Hooks" is the median of a draw's time over the same draw's less what was spent inside
-the hooks, which a busy machine alters less; on a CPU only. Memory is the peak over the bare pipeline's, for each image
-of the batch: on a GPU torch's largest allocation, on a CPU the largest resident size of fresh processes, with the
-spread of their repetitions. "Image differs by" is the largest absolute difference from the bare pipeline's image,
-pixels from 0 to 1.
+interval) of so many repetitions. Memory is the peak over the bare pipeline's, torch's largest allocation on a GPU, for
+each image of the batch. "Image differs by" is the largest absolute difference from the bare pipeline's image, pixels
+from 0 to 1.
 
 - *word maps*: the probe with word maps alone;
 - *default run*: the probe as `triptych.cli.run` uses it, every site compared within each triplet, and word maps;
@@ -89,9 +87,9 @@ def benchmarks_page(results: Path = RESULTS) -> str:
     for machine in dict.fromkeys(data["machine"] for data in cases):
         parts.append(f"\n## {machine}\n\n")
         parts.append(
-            "| shape | width | pixels | images | steps | type | bare, seconds | what | time ratio | draws | hooks "
+            "| shape | width | pixels | images | steps | type | bare, seconds | what | time ratio | draws "
             "| extra MiB an image | image differs by | day |\n"
-            "|---|---:|---:|---:|---:|---|---:|---|---|---:|---:|---|---:|---|\n"
+            "|---|---:|---:|---:|---:|---|---:|---|---|---:|---|---:|---|\n"
         )
         of_machine = [data for data in cases if data["machine"] == machine]
         for data in sorted(of_machine, key=_order):
@@ -153,18 +151,13 @@ def _rows(data: dict[str, Any]) -> list[str]:
             continue
         mode, bare = data["modes"][key], data["modes"][key.split(":")[0] + ":bare"]
         seconds = sorted(bare["seconds"])[len(bare["seconds"]) // 2]
-        memory = "" if "extra_mib_an_image" not in mode else f"{mode['extra_mib_an_image']:.1f}"
-        if memory and mode["peak_spread_mib"] > 0:
-            memory += f" (spread {mode['peak_spread_mib'] / case['batch']:.1f})"
+        memory = f"{mode['extra_mib_an_image']:.1f}" if case["device"].startswith("cuda") else ""
         differs = mode["image_difference"]
-        inside = (
-            f"{mode['ratio_inside']:.4f}" if mode.get("ratio_inside") and not key.endswith("daam") else ""
-        )
         rows.append(
             f"| {case['build']['architecture']} | {case['build']['width']:g} | {case['size']} | {case['batch']} | "
             f"{case['steps']} | {case['dtype']} | {seconds:.2f} | {what} | {mode['ratio']:.3f} "
             f"({mode['ratio_low']:.3f} to {mode['ratio_high']:.3f}) | {len(mode['seconds'])} | "
-            f"{inside} | {memory} | "
+            f"{memory} | "
             f"{'' if differs is None else f'{differs:.1e}' if differs else '0'} | {data['date']} |\n"
         )
     return rows

@@ -7,9 +7,8 @@ the bare pipeline of that same process.
 A ratio is a mode's time over the bare time of the same repetition; the median, its 95 % interval and the extremes are
 given.
 
-Peak memory: on a GPU torch's largest allocation during a draw; on a CPU the largest resident size of fresh processes,
-one for each mode and repetition, whose allocator gives back what was freed. The figure is what a mode adds to the bare
-one, for each image.
+Peak memory is of a GPU, torch's largest allocation during a draw; the figure is what a mode adds to the bare one, for
+each image.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import os
 import platform
 import statistics
 import subprocess
@@ -35,17 +33,14 @@ from tests.benchmarks import architectures
 HERE = Path(__file__).resolve().parent
 WORKER = HERE / "worker.py"
 VERSION = 2
-# glibc keeps what was freed, a different amount each time; told so, it gives it back, and the peak is what is in use
-GIVE_BACK = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072", "MALLOC_ARENA_MAX": "1"}
 
 
 class Worker:
     """A process of `tests/benchmarks/worker.py`."""
 
-    def __init__(self, python: Path | str, case: dict[str, Any], **environment: str) -> None:
+    def __init__(self, python: Path | str, case: dict[str, Any]) -> None:
         self._process = subprocess.Popen(
             [str(python), str(WORKER), json.dumps(case)],
-            env=os.environ | environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -84,14 +79,7 @@ def modes_of(case: dict[str, Any]) -> list[str]:
     return ["bare", "words", *(["default"] if case["batch"] % 3 == 0 else [])]
 
 
-def measure(
-    case: dict[str, Any],
-    *,
-    repetitions: int,
-    daam_python: Path | None = None,
-    memory_repetitions: int = 2,
-    memory_steps: int = 2,
-) -> dict[str, Any]:
+def measure(case: dict[str, Any], *, repetitions: int, daam_python: Path | None = None) -> dict[str, Any]:
     """All figures of one case, as `tests/benchmarks/worker.py` takes it; daam's side needs `case["folder"]`."""
     groups = [("ours", sys.executable, modes_of(case))]
     if daam_python is not None:
@@ -99,16 +87,10 @@ def measure(
     workers = {name: Worker(python, case) for name, python, _ in groups}
     plan = [(name, mode) for name, _, modes in groups for mode in modes]
     try:
-        figures = measure_with(workers, plan, case, repetitions)
+        return measure_with(workers, plan, case, repetitions)
     finally:
         for worker in workers.values():
             worker.close()
-    if not case["device"].startswith("cuda"):
-        peaks = _peaks_on_a_cpu(groups, case | {"steps": memory_steps}, memory_repetitions)
-        for (name, mode), values in peaks.items():
-            figures["modes"][f"{name}:{mode}"] |= _memory(values, peaks[name, "bare"], case["batch"])
-        figures["memory_steps"] = memory_steps
-    return figures
 
 
 def measure_with(
@@ -146,24 +128,9 @@ def _backwards(plan: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return bare[::-1] + [key for key in plan[::-1] if key[1] != "bare"]
 
 
-def _peaks_on_a_cpu(
-    groups: list[tuple[str, Any, list[str]]], case: dict[str, Any], repetitions: int
-) -> dict[tuple[str, str], list[float]]:
-    peaks: dict[tuple[str, str], list[float]] = {}
-    for _ in range(repetitions):
-        for name, python, modes in groups:
-            for mode in modes:
-                worker = Worker(python, case, **GIVE_BACK)
-                peaks.setdefault((name, mode), []).append(worker.run(mode)["peak_mib"])
-                worker.close()
-    return peaks
-
-
 def _times(answers: list[dict[str, Any]], bare: list[dict[str, Any]]) -> dict[str, Any]:
     seconds = [answer["seconds"] for answer in answers]
     ratios = [answer["seconds"] / reference["seconds"] for answer, reference in zip(answers, bare)]
-    # a draw's time over the same draw's without what the hooks took
-    inside = [a["seconds"] / (a["seconds"] - a["inside"]) for a in answers if a.get("inside") is not None]
     differences = [a["image_difference"] for a in answers if a["image_difference"] is not None]
     return {
         "seconds": [round(value, 4) for value in seconds],
@@ -171,7 +138,6 @@ def _times(answers: list[dict[str, Any]], bare: list[dict[str, Any]]) -> dict[st
         **dict(zip(("ratio_low", "ratio_high"), median_interval(ratios))),
         "ratio_least": round(min(ratios), 4),
         "ratio_largest": round(max(ratios), 4),
-        "ratio_inside": round(statistics.median(inside), 4) if inside else None,
         "image_difference": max(differences, default=None),
     }
 
@@ -187,7 +153,6 @@ def _memory(peaks: list[float], bare: list[float], batch: int) -> dict[str, Any]
     return {
         "peak_mib": round(statistics.median(peaks), 1),
         "extra_mib_an_image": round((statistics.median(peaks) - statistics.median(bare)) / batch, 2),
-        "peak_spread_mib": round(max(max(peaks) - min(peaks), max(bare) - min(bare)), 1),
     }
 
 
@@ -215,8 +180,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--batch", type=int, default=1, help="images at once; whole triplets include the default run"
     )
     parser.add_argument("--repetitions", type=int, default=7)
-    parser.add_argument("--memory-repetitions", type=int, default=3)
-    parser.add_argument("--memory-steps", type=int, default=2)
     parser.add_argument("--guidance-scale", type=float, default=7.5)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="float32", choices=("float32", "float16", "bfloat16"))
@@ -231,13 +194,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.daam_python:
             architectures.save(architectures.build(**build), Path(folder))
             case["folder"] = folder
-        figures = measure(
-            case,
-            repetitions=options.repetitions,
-            daam_python=options.daam_python,
-            memory_repetitions=options.memory_repetitions,
-            memory_steps=options.memory_steps,
-        )
+        figures = measure(case, repetitions=options.repetitions, daam_python=options.daam_python)
     text = json.dumps(record(figures, options.device, options.threads), indent=1)
     print(text)
     if options.out:

@@ -3,9 +3,8 @@
 Run as a script with the interpreter of either environment. The argument is a JSON object: where the pipeline comes
 from (`folder`, or `build`: arguments of `tests.benchmarks.architectures.build`) and what to draw (`size`, `steps`,
 `batch`, `guidance_scale`, `device`, `dtype`, `threads`). Each line on stdin is a JSON object with a `mode`, and
-optionally `steps` and `batch` in place of the case's own; each answer is a line of JSON: seconds, peak memory, and
-the largest difference of the images from the latest bare ones of the same process and settings; on a CPU also the
-seconds inside the probe's hooks, which a busy machine alters less than the difference of two draws.
+optionally `steps` and `batch` in place of the case's own; each answer is a line of JSON: seconds, on a GPU the peak
+memory, and the largest difference of the images from the latest bare ones of the same process and settings.
 
 Modes: `bare`; `words`, the probe with word maps alone; `captures`, every site compared within each triplet; `default`,
 both, as a run uses the probe; `daam`, daam 0.2.0's trace and its global heat map, prompt by prompt, since it cannot do
@@ -14,7 +13,6 @@ more at once. What a mode computes after the pipeline has returned is inside its
 
 import json
 import os
-import resource
 import sys
 import time
 from pathlib import Path
@@ -29,38 +27,6 @@ PROMPT = "a {} holding an umbrella"
 PAIRS = ((0, 1), (0, 2), (1, 2))
 # positions of "a", "holding", "an", "umbrella": one token each in the tests' vocabulary
 SHARED = [1, 3, 4, 5]
-
-
-class Timed:
-    """Counts the seconds that hooks take which are registered while this is entered."""
-
-    NAMES = ("register_forward_hook", "register_forward_pre_hook")
-
-    def __init__(self):
-        self.seconds = 0.0
-
-    def __enter__(self):
-        self._known = {name: getattr(torch.nn.Module, name) for name in self.NAMES}
-        for name, register in self._known.items():
-            setattr(torch.nn.Module, name, self._registering(register))
-        return self
-
-    def __exit__(self, *error):
-        for name, register in self._known.items():
-            setattr(torch.nn.Module, name, register)
-
-    def _registering(self, register):
-        def registering(module, hook, **options):
-            def timed(*args, **kwargs):
-                started = time.perf_counter()
-                try:
-                    return hook(*args, **kwargs)
-                finally:
-                    self.seconds += time.perf_counter() - started
-
-            return register(module, timed, **options)
-
-        return registering
 
 
 class Bench:
@@ -89,21 +55,17 @@ class Bench:
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
             torch.cuda.synchronize()
-        with Timed() as timed:
-            started = time.perf_counter()
-            images = getattr(self, mode)(steps, batch)
-            if cuda:
-                torch.cuda.synchronize()
-            seconds = time.perf_counter() - started
+        started = time.perf_counter()
+        images = getattr(self, mode)(steps, batch)
+        if cuda:
+            torch.cuda.synchronize()
+        seconds = time.perf_counter() - started
         if mode == "bare":
             self.reference[steps, batch] = images
         return {
             "mode": mode,
             "seconds": seconds,
-            "inside": None if cuda else timed.seconds,
-            "peak_mib": torch.cuda.max_memory_allocated() / 2**20
-            if cuda
-            else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10,
+            "peak_mib": torch.cuda.max_memory_allocated() / 2**20 if cuda else None,
             "image_difference": difference(images, self.reference.get((steps, batch))),
         }
 

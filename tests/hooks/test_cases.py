@@ -18,7 +18,7 @@ from diffusers import (
     StableDiffusionXLInpaintPipeline,
     UniPCMultistepScheduler,
 )
-from diffusers.models.attention_processor import Attention, AttnProcessor2_0
+from diffusers.models.attention_processor import Attention, AttnProcessor2_0, IPAdapterAttnProcessor2_0
 
 from hooks import HookError, Probe
 from hooks.sites import attention_sites, module_at
@@ -161,15 +161,6 @@ def test_float16(device):
     check(tiny_pipeline("toy").to(device, torch.float16), atol=0.005)
 
 
-def test_single_precision_on_the_device(device, monkeypatch):
-    if device == "cpu":
-        pytest.skip("as `test_architectures` on a CPU: set TRIPTYCH_TEST_DEVICE=cuda")
-    monkeypatch.setattr(
-        torch.backends.cudnn, "allow_tf32", False
-    )  # a GPU's convolutions have 10 bits without it
-    check(tiny_pipeline("sd1").to(device), atol=1e-4)
-
-
 @pytest.mark.usefixtures("bfloat16_attention")
 def test_half_precision_is_multiplied_in_single(device):
     """Against the softmax, in float64, of the very queries and keys that were read."""
@@ -236,34 +227,9 @@ def test_only_diffusers_own_attention_passes():
     blocks[0].attn2.__class__ = type("Mine", (Attention,), {"__module__": "mine"})
     with pytest.raises(HookError, match="got Mine, which may"), Probe(pipe, word_maps=True):
         draw(pipe)
-
-
-@pytest.mark.slow
-def test_an_ip_adapter_is_unloaded():
-    """One picture, embedded in 6 numbers, read as 4 tokens by every cross-attention."""
-    pipe = tiny_pipeline("sd1")
-    without, width = draw(pipe), pipe.unet.config.cross_attention_dim
-    projection = {
-        "proj.weight": torch.ones(4 * width, 6),
-        "proj.bias": torch.zeros(4 * width),
-        "norm.weight": torch.ones(width),
-        "norm.bias": torch.zeros(width),
-    }
-    names = [name for name in pipe.unet.attn_processors if "attn2" in name]
-    widths = [module_at(pipe.unet, name.removesuffix(".processor")).inner_dim for name in names]
-    keys = {
-        f"{2 * number + 1}.to_{part}_ip.weight": torch.ones(inner, width)
-        for number, inner in enumerate(widths)
-        for part in "kv"
-    }
-    pipe.unet._load_ip_adapter_weights([{"image_proj": projection, "ip_adapter": keys}])
-    pipe.image_encoder = None
-    message = r"IPAdapterAttnProcessor2_0, which .*: call pipe\.unload_ip_adapter\(\)"
-    with pytest.raises(HookError, match=message), Probe(pipe, word_maps=True):
+    blocks[0].attn2.processor = IPAdapterAttnProcessor2_0(16, 40)
+    with pytest.raises(HookError, match=r": call pipe\.unload_ip_adapter\(\)"), Probe(pipe, word_maps=True):
         draw(pipe)
-    pipe.unload_ip_adapter()
-    check(pipe)
-    assert np.array_equal(draw(pipe), without)
 
 
 class Wrapped(torch.nn.Module):

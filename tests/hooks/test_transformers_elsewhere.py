@@ -106,12 +106,6 @@ def test_texts_are_encoded_inside_the_block(dit, kind, texts, call):
     np.testing.assert_allclose(probe.word_map("park", row=1).values, expected, rtol=1e-5)
 
 
-def test_a_prompt_without_words_has_no_map(dit):
-    with Probe(dit("sd3"), word_maps=True) as probe:
-        draw(dit("sd3"), "sd3", ["", PROMPTS[0]])
-    assert probe.maps.columns[0] == () and probe.word_map("umbrella", row=1).values.sum() > 0
-
-
 @pytest.mark.parametrize(("kind", "beside"), [("sd3", "Img2Img"), ("flux-schnell", "Inpaint")])
 def test_pipelines_of_pictures_name_the_one_of_texts(dit, kind, beside):
     plain = type(dit(kind)).__name__

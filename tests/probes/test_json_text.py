@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.observe.checkpoints import read_json
-from probes.errors import UserError, parse_json
+from probes.errors import parse_json
 
 ROOT = Path(__file__).parents[2]
 # what trains and validates the bundled models, and recomputes papers, reads what it has written itself
@@ -45,11 +44,3 @@ def test_no_other_reader_of_json_stands_where_others_write():
                 ):
                     found.append(f"{place}:{node.lineno}: {ast.unparse(node.func)}")
     assert not found
-
-
-@pytest.mark.parametrize("text", [DEEP, "9" * 5000])
-def test_descriptions_of_models(text, tmp_path):
-    file = tmp_path / "model.safetensors.index.json"
-    file.write_text(text)
-    with pytest.raises(UserError, match="expected a description as JSON"):
-        read_json(file, "observe.detector")

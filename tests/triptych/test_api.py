@@ -8,7 +8,6 @@ import pytest
 import triptych
 from probes.config.schema import Trace
 from probes.errors import UserError
-from tests.analysis.synthetic_run import write_run
 from triptych.api import config_or_path, flatten_changes
 from triptych.request import read_request
 
@@ -101,18 +100,3 @@ def test_a_config_in_python_says_in_one_line_what_is_wrong(fields, expected):
 def test_a_stage_is_one_of_the_stages():
     with pytest.raises(UserError, match=r"stage: expected a stage, got 'measur': did you mean measure\?"):
         triptych.run({"prompts": PROMPTS}, stage="measur")
-
-
-@pytest.mark.slow
-def test_two_runs_are_compared(tmp_path):
-    runs = [triptych.load_run(write_run(tmp_path / name, seed=seed)) for name, seed in (("a", 0), ("b", 1))]
-    for run in runs:
-        triptych.run(run, stage="measure", progress=False)
-    comparison = triptych.compare(*runs, resamples=50, permutations=50)
-    assert "masculine-feminine, z₀: the gap" in repr(comparison) and "<svg" in comparison._repr_html_()
-    row = comparison.differences.query("kind == 'gap' and site == 'latent.final' and step == -1").iloc[0]
-    gaps = [run.gap("z0")["gap"].iloc[0] for run in runs]
-    assert row["difference"] == pytest.approx(gaps[1] - gaps[0], abs=1e-9)
-    assert comparison.plot()._repr_png_().startswith(b"\x89PNG")
-    with pytest.raises(UserError, match="did you mean masculine-feminine"):
-        comparison.plot("masculine-femine")

@@ -3,10 +3,8 @@
 import os
 from pathlib import Path
 
-import pytest
 import tqdm
 
-from tests.analysis.synthetic_run import measured_by
 from tests.runs import ROOT
 from tests.runs import python as start
 
@@ -75,13 +73,3 @@ def test_the_command_works_all_the_same(tmp_path):
         2,
         "",
     ) and err == "nowhere.yaml: expected a YAML file, found none: check the path\n"
-
-
-@pytest.mark.slow
-def test_its_workers_work_all_the_same(tmp_path):
-    """Those of measuring, which load no torch: any stage has them of one `Team`."""
-    for name, kind in (("analysis", "package"), ("hooks", "file"), ("probes", "package")):
-        hide(tmp_path, name, kind)
-    measured_by(2, tmp_path / "two")
-    status, out, err = python("-m", "triptych", "two", "--stage", "measure", "--quiet", cwd=tmp_path)
-    assert (status, out) == (0, "measure: done in two; next: triptych report two\n"), err

@@ -1,8 +1,8 @@
 """Compare two or more runs on the same prompts: ``triptych compare RUN RUN [RUN ...]``.
 
-Writes ``differences.csv`` (every quantity, every two runs: difference, interval, test), ``values.csv`` (every quantity
-of every run), ``depth.csv`` (the gap by depth in the denoiser and by noise, also across architectures), figures of
-them as PDF and PNG, and ``comparison.html`` with a sentence on every quantity.
+Headline gaps and the presence of objects are compared. Writes ``differences.csv`` (every quantity, every two runs:
+difference, interval, test), ``values.csv`` (every quantity of every run), a figure of the gaps for each contrast as PDF
+and PNG, and ``comparison.html`` with a sentence on each gap and one on the objects.
 The statistics: `analysis.studies.compare.differences`.
 """
 
@@ -18,15 +18,12 @@ def parser() -> command_line.Parser:
     """Return the argument parser of ``triptych compare``."""
     main = command_line.Parser(
         prog="triptych compare",
-        description="Compare two or more runs on the same prompts, paired by prompt: differences of every quantity with"
-        " intervals and tests, as tables, figures and a page.",
+        description="Compare two or more runs on the same prompts, paired by prompt: differences of the headline gaps"
+        " and of the presence of objects with intervals and tests, as tables, figures and a page.",
         examples={"triptych compare runs/first-light runs/null": "do the gaps of two models differ?"},
     )
     main.add_run("directories of measured runs, two or more; every two are compared", "runs", nargs="+")
     main.add_out("comparison")
-    main.add_argument(
-        "--every", action="store_true", help="compare every site and step, not only the main ones"
-    )
     main.add_inference(permutations=True)
     main.add_seed("resamples and sign flips")
     return main

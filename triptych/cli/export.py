@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from analysis.export.registry import FORMATS
+from analysis.export.exporting import FORMATS, export_run
 from probes import command_line
 
 
 def parser() -> command_line.Parser:
     """Return the argument parser of ``triptych export``."""
-    formats = "\n".join(f"  {row.name:<12} {row.summary}" for row in FORMATS.values())
+    formats = "\n".join(f"  {name:<12} {row.summary}" for name, row in FORMATS.items())
     main = command_line.Parser(
         prog="triptych export",
         description="Write a run in a format of other programs, or what it says of its model as a card.",
@@ -25,8 +25,6 @@ def parser() -> command_line.Parser:
 
 def work(arguments: argparse.Namespace) -> None:
     """Write a run in the chosen format, and print where it is and how to open it."""
-    from analysis.export.exporting import export_run
-
     done = export_run(arguments.run, arguments.to, arguments.out)
     if done.note:
         print(f"images: {done.note}")

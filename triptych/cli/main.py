@@ -53,7 +53,7 @@ GROUPS: dict[str, tuple[CommandRow, ...]] = {  # by their title in `triptych --h
     "this installation": (
         CommandRow("models", "triptych.cli.models", "what can be loaded, and how far it was tested"),
         CommandRow(
-            "doctor", "triptych.cli.doctor", "versions, devices, optional parts, what an image costs here"
+            "doctor", "triptych.cli.doctor", "versions, devices, optional parts, checkpoints on this machine"
         ),
     ),
 }

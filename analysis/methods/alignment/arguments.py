@@ -24,23 +24,7 @@ def parser() -> command_line.Parser:
         help="what FID and KID compare with: a folder of images, or `renderings` of toyworld's prompts"
         " (default: neither is computed)",
     )
-    main.add_argument(
-        "--features", help="features for FID and KID, joined by commas (default: all that the run holds)"
-    )
-    main.add_argument("--clip", help="CLIP for R-precision, one of observe.features (default: clip)")
-    main.add_argument(
-        "--negatives",
-        type=command_line.whole_number(1, 100_000),
-        default=99,
-        help="captions in a pool beside the prompt itself",
-    )
-    main.add_argument(
-        "--pool",
-        choices=("word", "run"),
-        default="word",
-        help="take these captions from prompts with the same word, or from the whole run",
-    )
-    main.add_seed("pools, renderings and subsets")
+    main.add_seed("pools, renderings and groups of prompts")
     return main
 
 

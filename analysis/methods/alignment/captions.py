@@ -1,7 +1,8 @@
 """Similarity of an image's caption to its prompt: BLEU, CIDEr, METEOR and SPICE.
 
-BLEU is made of NLTK's counts and needs nothing more. The others are those of COCO's evaluation, which DALL-Eval uses,
-by pycocoevalcap (``pip install 'triptych[captions]'``); METEOR and SPICE are Java programs in it. Texts are split by
+BLEU is made of NLTK's counts and needs nothing more. CIDEr, METEOR 1.5 (Denkowski and Lavie 2014) and SPICE 1.0
+(Anderson et al. 2016) are those of COCO's evaluation, which DALL-Eval uses, by pycocoevalcap (``pip install
+'triptych[captions]'``); METEOR and SPICE are Java programs in it. Texts are split by
 NLTK's tokenizer for all of them, so that no number depends on whether there is Java; COCO's own, which is one, gives
 the same words but for brackets.
 """
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from pkgutil import resolve_name
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,15 +115,24 @@ def other_scores(captions: Sequence[str], references: Sequence[str]) -> dict[str
 
 def _score(name: str, candidates: Texts, wanted: Texts) -> CaptionScore:
     nothing = np.full(len(candidates), np.nan)
-    if not candidates:
-        return CaptionScore(np.nan, nothing, reason="needs captions, of which there are none")
-    if reason := _lacks(name):
+    if reason := _lacks(name) if candidates else "needs captions, of which there are none":
         return CaptionScore(np.nan, nothing, reason=reason)
+    # METEOR parts the references of a caption, of which there is one, by three bars
+    plain = {index: [text.replace("|||", " ") for text in texts] for index, texts in wanted.items()}
+    program = None
     try:
-        value, each = {"cider": _cider, "meteor": _meteor, "spice": _spice}[name](wanted, candidates)
+        program = resolve_name(f"{PACKAGE}.{name}.{name}:{name.title()}")()
+        value, each = program.compute_score(plain, dict(candidates))
     except Exception as error:  # programs in Java fail in every way there is
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+        text = str(error)
+        if program is not None and name == "meteor":
+            program.meteor_p.kill()
+            text = program.meteor_p.stderr.read().decode(errors="replace")
+            if program.lock.locked():  # the package leaves it so, and would wait for it at the end
+                program.lock.release()
+        first = (text.strip().splitlines() or [type(error).__name__])[0][:160]
         return CaptionScore(np.nan, nothing, reason=f"{PACKAGE} failed: {first}")
+    each = [one["All"]["f"] for one in each] if name == "spice" else each
     return CaptionScore(float(value), np.asarray(each, float), f"{PACKAGE} {metadata.version(PACKAGE)}")
 
 
@@ -141,34 +152,3 @@ def _lacks(name: str) -> str:
             f" {'is' if len(missing) == 1 else 'are'} missing: python -m pycocoevalcap.spice.get_stanford_models"
         )
     return ""
-
-
-def _cider(wanted: Texts, candidates: Texts) -> tuple[float, NDArray[np.float64]]:
-    from pycocoevalcap.cider.cider import Cider
-
-    return Cider().compute_score(wanted, candidates)
-
-
-def _meteor(wanted: Texts, candidates: Texts) -> tuple[float, list[float]]:
-    """METEOR 1.5 (Denkowski and Lavie 2014) of all captions and of each."""
-    from pycocoevalcap.meteor.meteor import Meteor
-
-    program = Meteor()
-    # three bars part the references of a caption, of which there is one
-    plain = {index: [text.replace("|||", " ") for text in texts] for index, texts in wanted.items()}
-    try:
-        return program.compute_score(plain, dict(candidates))
-    except (OSError, ValueError) as error:
-        program.meteor_p.kill()
-        raise RuntimeError(program.meteor_p.stderr.read().decode(errors="replace")) from error
-    finally:
-        if program.lock.locked():  # the package leaves it so after an error, and would wait for it at the end
-            program.lock.release()
-
-
-def _spice(wanted: Texts, candidates: Texts) -> tuple[float, list[float]]:
-    """SPICE 1.0 (Anderson et al. 2016) as the mean over captions and of each."""
-    from pycocoevalcap.spice.spice import Spice
-
-    value, each = Spice().compute_score(wanted, candidates)
-    return value, [one["All"]["f"] for one in each]

@@ -1,8 +1,7 @@
 """Image-text alignment and image quality of a run: ``triptych audit alignment RUN --reference FOLDER``.
 
-Writes tables ``alignment_*`` into the run: R-precision by its CLIP; with a reference FID, FID of unlimited
-images and KID on its features; where its images have captions BLEU, CIDEr, METEOR and SPICE. ``--stage report`` shows
-them.
+Writes tables ``alignment_*`` into the run: R-precision by its CLIP; with a reference FID and KID on its features; where
+its images have captions BLEU, CIDEr, METEOR and SPICE. ``--stage report`` shows them.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import pandas as pd
 from analysis.methods.alignment.method import METHOD
 from analysis.methods.alignment.tables import (
     CAPTIONS,
+    CLIPS,
     VECTORS,
     captions_table,
     quality_table,
@@ -32,7 +32,7 @@ def measure(options: argparse.Namespace) -> dict[str, pd.DataFrame]:
     run, made = open_run(options.run), {}
     if not run.parts("samples"):
         raise UserError(f"{options.run}: expected a run with images, found none: run --stage generate")
-    names = _features(run, options.features)
+    names = [name for name in VECTORS if run.parts(f"features/{name}")]
     from analysis.methods.alignment import observe  # loads torch
     from analysis.observe.quality import fidelity, require
 
@@ -43,41 +43,27 @@ def measure(options: argparse.Namespace) -> dict[str, pd.DataFrame]:
                 " [clip]}`) and run --stage observe"
             )
         require()
-    clip = options.clip or "clip"
-    if options.clip or run.parts(f"features/{clip}"):  # one that is asked for by name must be there
-        made["alignment_retrieval"] = retrieval_table(
-            run,
-            clip,
-            observe.prompt_vectors(run, clip),
-            negatives=options.negatives,
-            pool=options.pool,
-            seed=options.seed,
-        )
-    if options.reference is not None:
         made["alignment_quality"] = quality_table(
             run,
             observe.references(run, names, options.reference, seed=options.seed),
             partial(fidelity, seed=options.seed),
             seed=options.seed,
         )
+    if clips := [name for name in CLIPS if name in names]:
+        tables = [
+            retrieval_table(run, name, observe.prompt_vectors(run, name), seed=options.seed) for name in clips
+        ]
+        made["alignment_retrieval"] = pd.concat(tables, ignore_index=True)
     if run.parts(CAPTIONS):
         made["alignment_captions"] = captions_table(run)
     if not made:
         raise UserError(
-            f"{options.run}: expected features {clip!r}, found none, no captions and no"
-            " --reference: run --stage observe"
+            f"{options.run}: expected features `clip`, found none, no captions and no --reference: run --stage observe"
         )
     made = {name: table.reindex(columns=TABLES[name].names) for name, table in made.items()}
     for name, table in made.items():
         write(run, name, table)
     return made
-
-
-def _features(run: Run, wanted: str | None) -> list[str]:
-    """The features that are asked for, or all that a run holds a vector of."""
-    if wanted is not None:
-        return [name.strip() for name in wanted.split(",")]
-    return [name for name in VECTORS if run.parts(f"features/{name}")]
 
 
 def work(options: argparse.Namespace) -> None:

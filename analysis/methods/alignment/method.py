@@ -6,16 +6,15 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.methods.alignment.tables import ALL, SCALE
+from analysis.methods.alignment.tables import ALL, SCALE, VECTORS
 from analysis.tables.spec import Measured, MethodSpec, Pivot, TableSpec
 
 NAMES = {
     **{f"bleu_{n}": f"BLEU-{n}" for n in range(1, 5)},
-    **{"cider": "CIDEr", "meteor": "METEOR", "spice": "SPICE", "fid": "FID", "fid_infinity": "FID∞"},
-    **{"kid": "KID", "kid_jackknife": "KID, jackknife"},
+    **{"cider": "CIDEr", "meteor": "METEOR", "spice": "SPICE", "fid": "FID", "kid": "KID"},
+    **{"fid_jackknife": "FID, jackknife", "kid_jackknife": "KID, jackknife"},
 }
 PRINTED = ("bleu_4", "meteor", "cider", "spice")  # columns of Table 19
-FID_FEATURES = ("inception", "clip", "clip_vit_l_14", "resnet50", "dino", "resnet50_logits")
 
 
 def words(shown: Measured) -> dict[str, Any]:
@@ -36,7 +35,7 @@ def _table19(shown: Measured) -> pd.DataFrame:
         value=SCALE * retrieval["r_precision"], head="R-precision (" + retrieval["features"] + ")"
     )
     quality = shown.rows("alignment_quality", "measure == 'fid'")
-    feature = next((name for name in FID_FEATURES if name in set(quality["features"])), "")
+    feature = next((name for name in VECTORS if name in set(quality["features"])), "")
     quality = quality[quality["features"] == feature].assign(head=f"FID ({feature})")
     rows = pd.concat([captions.assign(head=captions["metric"].map(NAMES)), retrieval, quality])
     return rows.assign(name=rows["indicator"].map(lambda name: "" if name == ALL else f", {name}"))
@@ -46,7 +45,7 @@ _RETRIEVED = """
 {% for row in rows if row.indicator == ALL %}
 R-precision by {{ row.features }}: {{ number(row.r_precision) }} {{ interval(row.low, row.high) if defined(row.low) }}
 {%- if row.reason %} ({{ row.reason }}){% endif %}, among {{ number(row.negatives, 0) }} other prompts
- {{ "with the same word" if row.pool == "word" else "of the run" }}; by chance {{ number(row.chance) }};
+ with the same word; by chance {{ number(row.chance) }};
  {{ counted(row.n_images, "image") }} of {{ counted(row.n_prompts, "prompt") }}.
 
 {% endfor %}
@@ -81,14 +80,14 @@ METHOD = MethodSpec(
             "alignment",
             "an indicator, or all together: how often an image’s prompt is retrieved by CLIP among random ones",
             (
-                *("indicator", "features", "pool", "r_precision", "low", "high", "chance", "negatives"),
+                *("indicator", "features", "r_precision", "low", "high", "chance", "negatives"),
                 *("n_images", "n_missing", "n_prompts", "level", "reason", "version"),
             ),
             stage="",
             sentences=_RETRIEVED,
             pivots=(
                 Pivot(
-                    "{{ indicator }}",
+                    "{{ indicator }}, by {{ features }}",
                     {
                         "R-precision": "{{ number(r_precision) }} {{ interval(low, high) }}",
                         "by chance": "{{ number(chance) }}",
@@ -114,7 +113,7 @@ METHOD = MethodSpec(
         TableSpec(
             "alignment_quality",
             "alignment",
-            "an indicator, feature and measure: FID, FID of unlimited images, KID",
+            "an indicator, feature and measure: FID and KID, as the package has them and by the jackknife",
             (
                 *("indicator", "features", "reference", "measure", "value", "low", "high", "dimension"),
                 *("n_images", "n_missing", "n_reference", "n_prompts", "level", "package", "reason"),
@@ -132,8 +131,7 @@ METHOD = MethodSpec(
                         "note": "{{ reason }}",
                     },
                     "Distances between features of the images and of the reference. FID grows as images become fewer:"
-                    " compare FID∞, never FID of other numbers of images or of other features. Sizes of different"
-                    " features do not compare.",
+                    " compare the jackknife’s, never FID of other numbers of images or of other features.",
                     title="How far are the images from the reference?",
                 ),
             ),

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from analysis.methods.alignment.tables import Reference
 from analysis.observe.features.embedder import Embedder
 from analysis.observe.features.observer import FeatureObserver, feature_observer
-from analysis.observe.features.registry import FEATURES
 from analysis.observe.features.texts import store_vectors
 from probes.errors import UserError, printable
 from probes.paths import require_regular
@@ -33,17 +32,13 @@ RENDERINGS = "renderings"
 
 
 def observer_of(run: Run, name: str) -> FeatureObserver:
-    """Return what observed a run's images; refused where the weights are others now, or it is no vector."""
-    vectors = [row.name for row in FEATURES.values() if row.readout != "patch_tokens"]
-    if name not in vectors:
-        raise UserError(f"--features: expected {', '.join(vectors)}, got {name!r:.60}: name one of them")
+    """Return what observed a run's images; refused where the weights are others now, or cannot be had."""
     observer, why = feature_observer(name, run.config)
     kind = f"features/{name}"
     recorded = run.meta.get(kind, {})
-    if observer is None or not run.parts(kind):
+    if observer is None:
         raise UserError(
-            f"{run.path}: expected features {name!r} of its images, found none{f' ({why})' * bool(why)}: put"
-            f" `observe: {{features: [{name}]}}` into its configuration and run --stage observe"
+            f"{run.path}: {kind}: expected the network that observed its images, found none: {why}"
         )
     now = observer.model.identity()
     other = next((field for field, value in now.items() if recorded.get(field, value) != value), None)

@@ -1,22 +1,21 @@
 """Distances between two sets of features (FID, KID) with what their sample sizes do to them; arrays in, numbers out.
 
 The values themselves are those of torch-fidelity (`analysis.observe.quality`); what stands here is the same arithmetic
-in a form that can be repeated often, for curves over the sample size and for intervals, and needs no torch.
+in a form that can be repeated often, for intervals, and needs no torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, stats
 
-QUALITY_VERSION = "1"
+QUALITY_VERSION = "2"  # 1: FID of unlimited images by a line through FID of random subsets
 GROUPS = 20  # of prompts that a jackknife leaves out one at a time, at the most
 FEWEST = 5  # prompts, below which nothing is said of a sample size or an interval
-POINTS, REPEATS = 10, 5  # sample sizes of the line of FID∞, and random subsets of each but the largest
 
 Distance = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
 
@@ -69,27 +68,13 @@ class Samples:
     reference_prompts: NDArray
     paired: bool
 
-    @property
-    def n_prompts(self) -> int:
-        """Number of prompts of the side that has fewer."""
-        return min(len(np.unique(self.prompts)), len(np.unique(self.reference_prompts)))
-
-
-@dataclass(frozen=True)
-class UnbiasedEstimate:
-    """A value freed of the bias of order 1/n, with its standard error and an interval; NaN with a reason."""
-
-    value: float
-    error: float
-    low: float
-    high: float
-    reason: str = ""
-
 
 def jackknifed(
     distance: Distance, samples: Samples, *, level: float = 0.95, seed: int = 0
-) -> UnbiasedEstimate:
-    """Return a distance by the jackknife: its bias of order 1/n taken off, and a Student interval.
+) -> dict[str, float | str]:
+    """Return a distance by the jackknife: ``value``, its bias of order 1/n taken off, and a Student interval.
+
+    NaN with a ``reason`` below `FEWEST` prompts on a side.
 
     Groups of prompts, at most `GROUPS`, are left out one at a time (Busing et al. 1999, for groups of unequal sizes). A
     bootstrap would draw images twice, which are identical to themselves: FID and KID of resamples lie above those of
@@ -99,8 +84,8 @@ def jackknifed(
     too.
     """
     nan = float("nan")
-    if samples.n_prompts < FEWEST:
-        return UnbiasedEstimate(nan, nan, nan, nan, f"fewer than {FEWEST} prompts")
+    if min(len(np.unique(one)) for one in (samples.prompts, samples.reference_prompts)) < FEWEST:
+        return {"value": nan, "low": nan, "high": nan, "reason": f"fewer than {FEWEST} prompts"}
     whole = distance(samples.first, samples.second)
     generator = np.random.default_rng(seed)
     group = _groups(samples.prompts, generator)
@@ -118,9 +103,9 @@ def jackknifed(
         off, spread = _jackknife(whole, np.array(left), sizes)
         bias, variance = bias + off, variance + spread
         freedom = min(freedom, len(left) - 1)
-    error, half = float(np.sqrt(variance)), float(stats.t.ppf((1 + level) / 2, freedom))
+    half = float(np.sqrt(variance) * stats.t.ppf((1 + level) / 2, freedom))
     value = whole - bias
-    return UnbiasedEstimate(value, error, value - half * error, value + half * error)
+    return {"value": value, "low": value - half, "high": value + half, "reason": ""}
 
 
 def _groups(prompts: NDArray, generator: np.random.Generator) -> NDArray[np.int64]:
@@ -136,46 +121,3 @@ def _jackknife(whole: float, left: NDArray[np.float64], sizes: NDArray[np.int64]
     shares = n / sizes
     pseudo = shares * whole - (shares - 1) * left
     return float(whole - free), float((((pseudo - free) ** 2) / (shares - 1)).mean())
-
-
-def fid_infinity(
-    samples: Samples, *, points: int = POINTS, repeats: int = REPEATS, seed: int = 0
-) -> tuple[float, str]:
-    """Return FID∞ (Chong and Forsyth 2020), the Fréchet distance of unlimited images, and why there is or may be none.
-
-    FID of n images exceeds that of the distributions by about a constant over n, so a straight line through FID of
-    random subsets in 1/n gives the distance of unlimited images where it meets 0. Both sides are thinned in the same
-    way, by whole prompts: then n of either side is in proportion to the other, and the line takes off the biases of
-    both. (Chong and Forsyth thin the generated images alone, against statistics of a reference of 50,000.) The line is
-    straight only where images are several times the dimension of the features; with fewer images it is said to be
-    doubtful. Sizes are evenly spaced from a quarter of all prompts (or, where that is larger and below a half, as many
-    images as twice the dimension) to all of them; of each but the largest it is the mean over `repeats` subsets.
-    """
-    names = [np.unique(one) for one in (samples.prompts, samples.reference_prompts)]
-    images, dimension = min(len(samples.first), len(samples.second)), samples.first.shape[1]
-    if samples.n_prompts < 2 * FEWEST:
-        return float("nan"), f"fewer than {2 * FEWEST} prompts"
-    least = max(0.25, min(0.5, 2 * dimension / images))
-    generator, sizes, distances = np.random.default_rng(seed), [], []
-    for share in np.linspace(least, 1, points):
-        subsets = [_subset(samples, names, share, generator) for _ in range(repeats if share < 1 else 1)]
-        sizes.append(np.mean([len(first) for first, _ in subsets]))
-        distances.append(np.mean([frechet_distance(*one) for one in subsets]))
-    doubt = f"{images} images a side are fewer than five for each of {dimension} dimensions: not yet a straight line"
-    line = stats.linregress(1 / np.array(sizes), distances)
-    return float(line.intercept), doubt if images < 5 * dimension else ""
-
-
-def _subset(
-    samples: Samples, names: Sequence[NDArray], share: float, generator: np.random.Generator
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Images of a share of the prompts of each side."""
-    if share == 1:
-        return samples.first, samples.second
-    chosen = [generator.permutation(one)[: max(2, round(share * len(one)))] for one in names]
-    if samples.paired:
-        chosen[1] = chosen[0]
-    return (
-        samples.first[np.isin(samples.prompts, chosen[0])],
-        samples.second[np.isin(samples.reference_prompts, chosen[1])],
-    )

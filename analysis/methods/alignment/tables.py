@@ -24,15 +24,15 @@ from analysis.methods.dalleval.tables import bounded_interval
 from analysis.stats.proportions import linearised
 from analysis.stats.resampling import resample_counts
 from analysis.study import indicators
-from probes.errors import UserError
 from probes.runs.run import Run
 
 ALL = "all"  # the row of every indicator together
 CAPTIONS = "attributes/captions"
 SCALE = 100  # of captions, as Table 19 prints them
 ONE_PROMPT = "fewer than two prompts"
-# features that are vectors
-VECTORS = ("clip", "clip_vit_l_14", "resnet50", "resnet50_logits", "dino", "inception")
+CLIPS = ("clip", "clip_vit_l_14")
+# features of which FID and KID are; the first that there is stands in Table 19
+VECTORS = ("inception", *CLIPS, "resnet50", "dino", "resnet50_logits")
 Fidelity = Callable[[NDArray[np.float64], NDArray[np.float64]], tuple[dict[str, float], str]]
 
 
@@ -72,24 +72,15 @@ def by_indicator(
         yield {"indicator": name, **numbers, "n_prompts": seen["unit"].nunique()}, seen
 
 
-def retrieval_table(
-    run: Run,
-    feature: str,
-    texts: Mapping[str, NDArray],
-    *,
-    negatives: int = 99,
-    pool: str = "word",
-    seed: int = 0,
-) -> pd.DataFrame:
+def retrieval_table(run: Run, feature: str, texts: Mapping[str, NDArray], *, seed: int = 0) -> pd.DataFrame:
     """Return R-precision of each indicator's images and of all, with intervals over prompts.
 
-    `texts` are embeddings of all its prompts by the same CLIP. With the `pool` ``word`` negatives are the other prompts
-    with the image's word, so that a hit is of what else a prompt says; with ``run`` all others of the run, among which
-    those of its triplet differ by the word alone.
+    `texts` are embeddings of all its prompts by the same CLIP. Negatives are other prompts with the image's word, so
+    that a hit is of what else a prompt says.
     """
     table = with_stored(run, run.read(f"features/{feature}", ["sample_id", "vector"]))
     table[["hit", "negatives"]] = np.nan
-    for _, own in table.groupby("indicator" if pool == "word" else lambda _: 0, sort=False):
+    for _, own in table.groupby("indicator", sort=False):
         captions, seen = list(dict.fromkeys(own["prompt"])), own[own["vector"].notna()]
         if seen.empty:
             continue
@@ -98,7 +89,6 @@ def retrieval_table(
             captions,
             np.stack([texts[caption] for caption in captions]),
             seen["prompt"].to_list(),
-            negatives=negatives,
             seed=seed,
         )
         table.loc[seen.index, "hit"], table.loc[seen.index, "negatives"] = hits, drawn
@@ -109,7 +99,7 @@ def retrieval_table(
         numbers = {"r_precision": mean, "low": low, "high": high, "chance": chance}
         reason = "no observed image, or a single caption" if own.empty else reason
         rows.append({**about, **numbers, "negatives": own["negatives"].min(), "reason": reason})
-    return pd.DataFrame(rows).assign(features=feature, pool=pool, version=R_PRECISION_VERSION)
+    return pd.DataFrame(rows).assign(features=feature, version=R_PRECISION_VERSION)
 
 
 def interval(
@@ -127,7 +117,7 @@ def interval(
 def quality_table(
     run: Run, references: Mapping[str, Reference], fidelity: Fidelity, *, seed: int = 0
 ) -> pd.DataFrame:
-    """Return FID, FID∞ and KID of each indicator's images and of all, on every feature."""
+    """Return FID and KID of each indicator's images and of all, on every feature."""
     rows = []
     for feature, reference in references.items():
         table = with_stored(run, run.read(f"features/{feature}", ["sample_id", "vector"]))
@@ -161,20 +151,13 @@ def _distances(
     if min(len(samples.first), len(samples.second)) < 2:
         return [{"measure": "fid", "value": np.nan, "reason": "fewer than two images on a side"}]
     values, package = fidelity(samples.first, samples.second)
-    infinite, reason = quality.fid_infinity(samples, seed=seed)
-    fid, kid = (
-        quality.jackknifed(distance, samples, level=level, seed=seed)
-        for distance in (quality.frechet_distance, quality.kernel_distance)
-    )
-    half = (fid.high - fid.low) / 2
-    ends = {"low": infinite - half, "high": infinite + half, "reason": reason or fid.reason}
-    biased = "biased upward by the sample size: see fid_infinity"
-    return [
-        {"measure": "fid", "value": values["fid"], "package": package, "reason": biased},
-        {"measure": "fid_infinity", "value": infinite, **ends},
-        {"measure": "kid", "value": values["kid"], "package": package, "reason": ""},
-        {"measure": "kid_jackknife", **vars(kid)},
-    ]
+    rows: list[dict[str, object]] = []
+    for name, distance in (("fid", quality.frechet_distance), ("kid", quality.kernel_distance)):
+        biased = "biased upward by the sample size: see fid_jackknife" if name == "fid" else ""
+        unbiased = quality.jackknifed(distance, samples, level=level, seed=seed)
+        rows.append({"measure": name, "value": values[name], "package": package, "reason": biased})
+        rows.append({"measure": f"{name}_jackknife", **unbiased})
+    return rows
 
 
 def captions_table(run: Run) -> pd.DataFrame:
@@ -184,14 +167,7 @@ def captions_table(run: Run) -> pd.DataFrame:
     captions, METEOR of all captions the package's aggregate. An image without a caption is counted as missing; an
     empty caption is a caption.
     """
-    wanted = ["sample_id", "caption"]
-    stored = run.read(CAPTIONS, wanted)
-    if not {*wanted} <= {*stored.columns}:
-        raise UserError(
-            f"{run.path / CAPTIONS}: expected columns {' and '.join(wanted)}, got"
-            f" {', '.join(stored.columns) or 'none'}: run --stage observe --overwrite"
-        )
-    table = with_stored(run, stored)
+    table = with_stored(run, run.read(CAPTIONS, ["sample_id", "caption"]))
     captions = table[table["caption"].notna()].reset_index(names="row")
     texts = captions["caption"].to_list(), captions["prompt"].to_list()
     counts, others, rows = bleu_counts(*texts), other_scores(*texts), []

@@ -82,7 +82,7 @@ def parser() -> command_line.Parser:
 
 
 def work(arguments: argparse.Namespace) -> None:
-    """Write ``audit.html`` and the tables of `analysis.methods.audit.columns.TABLES`, and print what they say."""
+    """Write ``audit.html`` and the tables of `labelled_audit.TABLES`, and print what they say."""
     from analysis.methods.audit.labelled_audit import audit, require_new  # not before: --help is quick
 
     options = vars(arguments)

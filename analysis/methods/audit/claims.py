@@ -10,7 +10,7 @@ the probability of one test; within a question it keeps that probability whateve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,15 +22,23 @@ from analysis.report.format import counted, listed, number, p_value
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.proportions import ranks
 
-NOTHING = {  # by question: what is said where it has no finding
-    "reference": "No model's shares are shown to differ from their references",
-    "between": "In no model are {by} shown to differ",
-    "contrast": "No change is shown",
-    "distance": "No share is shown to have come nearer to the reference, or gone farther from it",
-    "models": "No two models are shown to differ",
-    "ranks": "No model's shares are shown to lie nearer to the reference than another's",
+QUESTIONS = {  # by name: its title, and what is said where it has no finding
+    "reference": (
+        "Do shares differ from the reference?",
+        "No model's shares are shown to differ from their references",
+    ),
+    "between": ("Do {by} differ from each other?", "In no model are {by} shown to differ"),
+    "contrast": ("What does each {others} change?", "No change is shown"),
+    "distance": (
+        "Nearer to the reference, or farther?",
+        "No share is shown to have come nearer to the reference, or gone farther from it",
+    ),
+    "models": ("Do models differ?", "No two models are shown to differ"),
+    "ranks": (
+        "Whose shares lie nearer to the reference?",
+        "No model's shares are shown to lie nearer to the reference than another's",
+    ),
 }
-QUESTIONS = tuple(NOTHING)
 
 Tables = Mapping[str, pd.DataFrame]
 Row = Mapping[str, Any]
@@ -44,30 +52,29 @@ def question_rows(tables: Tables, question: str) -> pd.DataFrame:
 
 
 def adjust_page(tables: Tables, design: Design) -> dict[str, pd.DataFrame]:
-    """The tables with p-values that are adjusted over the questions of the page, too, ranks, and what overshoots.
+    """The tables with p-values that are adjusted among a question's and over the questions, ranks, and what overshoots.
 
     A change overshoots where the page shows the share on one side of the reference before and on the other after.
     """
-    tables = {name: table.copy() for name, table in tables.items()}
-    least = {name: question_rows(tables, name)["p_adjusted"].min() for name in QUESTIONS}
-    least = {name: value for name, value in least.items() if value == value}
-    floors = dict(zip(least, adjust_p_values([*least.values()], method="holm")))
-    for name, floor in floors.items():
+    adjusted = {
+        name: adjust_p_values(question_rows(tables, name)["p_value"].to_numpy(float), method="hommel")
+        for name in QUESTIONS
+    }
+    least = [np.nanmin([*values, np.inf]) for values in adjusted.values()]
+    floors = adjust_p_values(np.where(np.isinf(least), np.nan, least), method="holm")
+    for (name, values), floor in zip(adjusted.items(), floors):
         table = tables[{"reference": "ranks", "between": "between"}.get(name, "differences")]
-        rows = question_rows(tables, name).index
-        table.loc[rows, "p_adjusted"] = table.loc[rows, "p_adjusted"].clip(lower=floor)
-    shares, keys = tables["shares"], ["model", *design.others]
+        table.loc[question_rows(tables, name).index, "p_adjusted"] = np.maximum(values, floor)
+    shares, differences = tables["shares"], tables["differences"]
+    keys, names = ["model", *design.others], ["model", *design.factors]
     gate = shares[keys].merge(tables["ranks"][[*keys, "p_adjusted"]], on=keys, how="left")["p_adjusted"]
     shares["p_adjusted"] = np.maximum(shares["p_adjusted"], gate.to_numpy(float))
-    tables["ranks"] = with_ranks(tables["ranks"], question_rows(tables, "ranks"), design)
-    significant = shares[shares["p_adjusted"] <= design.alpha]
-    names = ("model", *design.factors)
-    sides = dict(zip(zip(*(significant[name] for name in names)), np.sign(significant["difference"])))
-    differences = tables["differences"]
+    significant = shares[shares["p_adjusted"] <= design.alpha].set_index(names)
+    sides = np.sign(significant["difference"]).to_dict()
     for index, row in differences[differences["question"] == "contrast"].iterrows():
         cells = [tuple(row[name if name != row["compared"] else side] for name in names) for side in SIDES]
         differences.loc[index, "overshoots"] = np.prod([sides.get(cell, 0) for cell in cells]) < 0
-    return tables
+    return {**tables, "ranks": with_ranks(tables["ranks"], question_rows(tables, "ranks"), design)}
 
 
 def with_ranks(table: pd.DataFrame, differences: pd.DataFrame, design: Design) -> pd.DataFrame:
@@ -75,16 +82,15 @@ def with_ranks(table: pd.DataFrame, differences: pd.DataFrame, design: Design) -
 
     ``rank_low`` to ``rank_high`` are the ranks that a model may have by all pairs that differ significantly.
     """
-    significant = differences[differences["p_adjusted"] <= design.alpha]
+    significant = differences[differences["p_adjusted"] <= design.alpha].to_dict("records")
     frames = []
-    for rest, group in table.groupby(list(design.others), sort=False) if design.others else [((), table)]:
-        names = list(group["model"])
+    for _, group in table.groupby(list(design.others) or np.zeros(len(table)), sort=False):
+        names, level = list(group["model"]), group.iloc[0][list(design.others)].to_dict()
         better = np.zeros((len(names), len(names)), bool)
-        for row in significant.to_dict("records"):
-            if tuple(row[name] for name in design.others) == tuple(rest):
-                order = [names.index(row[side]) for side in SIDES]
-                nearer, farther = order if row["difference"] > 0 else order[::-1]
-                better[nearer, farther] = True
+        for row in significant:
+            if level.items() <= row.items():
+                nearer, farther = SIDES if row["difference"] > 0 else SIDES[::-1]
+                better[names.index(row[nearer]), names.index(row[farther])] = True
         low, high = ranks(better)
         rank = group["distance"].rank(method="min").astype("Int64")
         ranked = group.assign(rank=rank, rank_low=low, rank_high=high)
@@ -92,23 +98,19 @@ def with_ranks(table: pd.DataFrame, differences: pd.DataFrame, design: Design) -
     return pd.concat(frames, ignore_index=True)
 
 
-def sentences(tables: Tables, design: Design) -> dict[str, list[str]]:
-    """The sentences of the page, by question; a question without a finding has one sentence that says so."""
-    result = {}
-    for name in QUESTIONS:
+def sentences(tables: Tables, design: Design) -> Iterator[tuple[str, str]]:
+    """Yield the sentences of the page with their questions; one without a finding has a sentence that says so."""
+    for name, (_, nothing) in QUESTIONS.items():
         rows = question_rows(tables, name)
-        significant = rows[rows["p_adjusted"] <= design.alpha].to_dict("records")
-        if name == "reference":
-            lines = [_reference(row, tables["shares"], design) for row in significant]
-        elif name == "between":
-            lines = [_between(row, design) for row in significant]
-        else:
-            lines = [_difference(row, design) for row in significant]
-        if not lines and rows["p_adjusted"].notna().any():
-            text = NOTHING[name].format(by=design.plural)
-            lines = [f"{text} (smallest adjusted {p_value(rows['p_adjusted'].min())})."]
-        result[name] = lines
-    return result
+        significant = rows[rows["p_adjusted"] <= design.alpha]
+        for row in significant.to_dict("records"):
+            if name == "reference":
+                yield name, _reference(row, tables["shares"], design)
+            else:
+                yield name, (_between if name == "between" else _difference)(row, design)
+        if significant.empty and rows["p_adjusted"].notna().any():
+            text = nothing.format(by=design.plural)
+            yield name, f"{text} (smallest adjusted {p_value(rows['p_adjusted'].min())})."
 
 
 def _reference(row: Row, shares: pd.DataFrame, design: Design) -> str:
@@ -117,23 +119,20 @@ def _reference(row: Row, shares: pd.DataFrame, design: Design) -> str:
     parts = []
     for word, sign in (("above", 1), ("below", -1)):
         some = group[(group["p_adjusted"] <= design.alpha) & (np.sign(group["difference"]) == sign)]
-        if len(some):
-            named = [
-                f"{one[design.by]} ({one['count']} of {one['decided']}{_open(one, design)})"
-                for one in some.to_dict("records")
-            ]
+        named = []
+        for one in some.to_dict("records"):
+            left = one["pictures"] - one["decided"]  # which could undo the finding
+            note = (
+                f"; not whatever the {left} undecided are" if left and one["p_worst"] > design.alpha else ""
+            )
+            named.append(f"{one[design.by]} ({one['count']} of {one['decided']}{note})")
+        if named:
             parts.append(f"{word} {design.against}: {listed(named)}")
     return (
         f"{', '.join(row[name] for name in keys)}: shares of {design.answer} lie away from {design.against}, distance"
         f" {number(row['distance'], 2)} [{number(row['low'], 2)}, {number(row['high'], 2)}]"
         f" ({p_value(row['p_adjusted'])}); {'; '.join(parts) or 'none by itself'}."
     )
-
-
-def _open(row: Row, design: Design) -> str:
-    """A note where what the undecided pictures would be could undo a finding."""
-    left = row["pictures"] - row["decided"]
-    return f"; not whatever the {left} undecided are" if left and row["p_worst"] > design.alpha else ""
 
 
 def _between(row: Row, design: Design) -> str:

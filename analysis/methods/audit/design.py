@@ -137,15 +137,12 @@ def require_comparable(
         ("prompts", "prompts", readings, [*factors, "prompt"]),
         ("readers", "annotators", rows[rows["annotator"] != ""], ["annotator"]),
     ):
-        sets = {
-            model: {*group.itertuples(index=False, name=None)}
-            for model, group in table.groupby("model")[names]
-        }
+        groups = table.groupby("model")[names]
+        sets = {model: {*group.itertuples(index=False, name=None)} for model, group in groups}
         for model in models if option not in unlike else ():
-            pair = sets.get(first, set()), sets.get(model, set())
-            if pair[0] != pair[1]:
-                one = min(pair[0] ^ pair[1])
-                alone = first if one in pair[0] else model
+            if unshared := sets.get(first, set()) ^ sets.get(model, set()):
+                one = min(unshared)
+                alone = first if one in sets.get(first, ()) else model
                 raise UserError(
                     f"{path}: expected the same {what} of {first} and {model}, got"
                     f" {' · '.join(filter(None, one))!r} of {alone} alone: compare what both have with --unlike"
@@ -159,23 +156,25 @@ def reference_of(
     """The reference of each level of the factor `by`, on how many people it rests, and what it is in words."""
     if against is None:
         return dict.fromkeys(levels, 1 / answers), {}, "one half" if answers == 2 else f"1/{answers}"
+    words = "its share in the table"
     if isinstance(against, Mapping):
         against = pd.DataFrame({by: list(against), WORLD[0]: list(against.values())})
-    if isinstance(against, pd.DataFrame):
-        return *read_reference(against, by, levels), "its share in the table"
-    try:
-        share = float(against)
-    except (TypeError, ValueError):
-        return *read_reference(Path(against), by, levels), f"its share in {Path(against).name}"
-    if not 0 < share < 1:
-        raise UserError(
-            f"--against: expected a share between 0 and 1, or a table, got {against!r:.60}: mend it"
-        )
-    return dict.fromkeys(levels, share), {}, f"{share:g}"
+    elif not isinstance(against, pd.DataFrame):
+        try:
+            share = float(against)
+        except (TypeError, ValueError):
+            words = f"its share in {Path(against).name}"
+        else:
+            if not 0 < share < 1:
+                raise UserError(
+                    f"--against: expected a share between 0 and 1, or a table, got {against!r:.60}: mend it"
+                )
+            return dict.fromkeys(levels, share), {}, f"{share:g}"
+    return *read_reference(against, by, levels), words
 
 
 def read_reference(
-    source: Path | pd.DataFrame, by: str, levels: tuple[str, ...]
+    source: Source, by: str, levels: tuple[str, ...]
 ) -> tuple[dict[str, float], dict[str, int]]:
     """Shares in the world by level of a factor, and on how many people they rest where a column ``n`` says it."""
     opened = open_table(source, (by, *WORLD))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +11,11 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.methods.audit import design as designs
-from analysis.methods.audit.agreement import agreement_table
 from analysis.methods.audit.claims import adjust_page, possible, sentences
-from analysis.methods.audit.columns import TABLES
 from analysis.methods.audit.design import Design, Reference
 from analysis.methods.audit.differences import difference_table
 from analysis.methods.audit.labels import MISSING, UNDECIDED, find_columns, join_answers, read_labels
-from analysis.methods.audit.reader import confusion_table, corrected_table, remarks
+from analysis.methods.audit.reader import agreement_table, confusion_table, corrected_table, remarks
 from analysis.methods.audit.shares import between_table, rank_table, share_table
 from analysis.report.figures.style import Drawn, inline_svg
 from analysis.report.format import counted, listed
@@ -30,6 +27,16 @@ from probes.runs.parts import write_bytes
 from probes.user_tables import Source
 
 PAGE = "audit.html"
+TABLES = {  # by name: one row per
+    "pictures": "picture",
+    "shares": "model, level of every factor",
+    "between": "model and level of the factors but the first",
+    "differences": "question, two levels of a factor or two models, and level of the other factors",
+    "ranks": "model and level of the factors but the first",
+    "agreement": "model, and one of all",
+    "confusions": "group of pictures, label and reading of the machine",
+    "corrected": "model, level of every factor",
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,7 +52,7 @@ class LabelledAudit:
     design : Design
         Which answer is asked, of which factors, compared with what.
     tables : dict of str to DataFrame
-        By the names below. Each is an attribute, too: ``audit.shares``.
+        By the names of `TABLES`. Each is an attribute, too: ``audit.shares``.
 
         ``pictures``: one row per picture; ``shares``: the share of each model and level of every factor; ``between``:
         whether professions differ; ``differences``: what each level of a factor changes, and how every two models
@@ -71,24 +78,23 @@ class LabelledAudit:
     @property
     def findings(self) -> pd.DataFrame:
         """The sentences of the page: ``question`` and ``sentence``, from the adjusted tests of the whole page."""
-        texts = sentences(self.tables, self.design)
-        rows = [(question, line) for question, lines in texts.items() for line in lines]
-        return ListedTexts(rows, columns=["question", "sentence"])
+        return ListedTexts(sentences(self.tables, self.design), columns=["question", "sentence"])
+
+    @property
+    def unlabelled(self) -> int:
+        """Pictures without a label."""
+        return int((self.pictures["annotators"] == 0).sum())
+
+    @property
+    def undecided(self) -> int:
+        """Pictures whose labels decide nothing; without those that a machine alone has read."""
+        return int((~self.pictures["decided"]).sum()) - (self.unlabelled if self.design.reader else 0)
 
     def plot(self) -> Drawn:
         """Draw the share of every cell with its interval, a panel for each model."""
         from analysis.methods.audit.figure import draw_shares
 
         return draw_shares(self.shares, self.design)
-
-    def report(self, *, thumbnails: int = 20) -> str:
-        """Return the page as HTML in one file, with so many pictures of each cell; UserError for one unreadable."""
-        from analysis.methods.audit.page import render
-
-        name = self.folder.absolute().name
-        return render(
-            self.tables, self.design, self.folder, thumbnails=thumbnails, name=name, notes=self.notes
-        )
 
     def write(
         self, out: str | os.PathLike[str] = "audit", *, thumbnails: int = 20, overwrite: bool = False
@@ -108,25 +114,23 @@ class LabelledAudit:
         UserError
             The folder holds an audit, or a picture cannot be read.
         """
+        from analysis.methods.audit.page import render
+
         require_new(Path(out), overwrite)
-        page = Path(out) / PAGE
-        text = self.report(thumbnails=thumbnails)
+        page, text = Path(out) / PAGE, render(self, thumbnails)
         for name, table in self.tables.items():
             write_bytes(page.with_name(f"{name}.csv"), csv_bytes(table))
-            stored = io.BytesIO()
-            table.to_parquet(stored, index=False)
-            write_bytes(page.with_name(f"{name}.parquet"), stored.getvalue())
+            write_bytes(page.with_name(f"{name}.parquet"), table.to_parquet(index=False))
         write_bytes(page, text.encode())
         return page
 
     def __repr__(self) -> str:
-        design, pictures = self.design, self.pictures
-        unlabelled = int((pictures["annotators"] == 0).sum()) if design.reader else 0
-        machine = f", {unlabelled} read by {design.reader} alone" if unlabelled else ""
+        design, reader = self.design, self.design.reader
+        machine = f", {self.unlabelled} read by {reader} alone" if reader and self.unlabelled else ""
         head = (
-            f"{counted(len(pictures), 'picture')} of {listed(design.levels['model'])},"
-            f" {int((~pictures['decided']).sum()) - unlabelled} undecided{machine}; share of {design.answer} among"
-            f" {listed(design.answers)}, against {design.against}"
+            f"{counted(len(self.pictures), 'picture')} of {listed(design.levels['model'])},"
+            f" {self.undecided} undecided{machine}; share of {design.answer} among {listed(design.answers)},"
+            f" against {design.against}"
         )
         agreed = [
             f"annotators: no Krippendorff's alpha over {counted(row.pictures, 'picture')}: {row.reason}"
@@ -243,24 +247,19 @@ def audit(
         seed=seed,
         reader=columns["reading"],
     )
+    labelled = readings
     if design.reader:
         designs.require_reader(readings, path, design)
-    return LabelledAudit(folder, design, measure(rows, readings, design, resamples=resamples), tuple(notes))
-
-
-def measure(
-    rows: pd.DataFrame, readings: pd.DataFrame, design: Design, *, resamples: int = 2000
-) -> dict[str, pd.DataFrame]:
-    """The tables of an audit by name."""
+        labelled = readings[readings["answer"] != MISSING]
     pictures = readings.assign(decided=readings["answer"].isin(design.answers))
-    labelled = readings[readings["answer"] != MISSING] if design.reader else readings
-    return {
+    tables = {
         "pictures": pictures,
         **measure_cells(designs.count_cells(labelled, design), design),
-        "agreement": agreement_table(rows, level=design.level, resamples=resamples, seed=design.seed),
+        "agreement": agreement_table(rows, design, resamples),
         "confusions": confusion_table(pictures, design),
         "corrected": corrected_table(pictures, design),
     }
+    return LabelledAudit(folder, design, tables, tuple(notes))
 
 
 def measure_cells(cells: pd.DataFrame, design: Design) -> dict[str, pd.DataFrame]:

@@ -1,4 +1,4 @@
-"""A machine reader beside people's labels: what it confuses, by group, and shares that labels of a part set right."""
+"""Agreement of annotators; a machine beside them: what it confuses, and shares that labels of a part set right."""
 
 from __future__ import annotations
 
@@ -7,16 +7,48 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+from statsmodels.stats.contingency_tables import StratifiedTable
 
 from analysis.methods.audit.design import ALL, Design, level_order
 from analysis.methods.audit.labels import MISSING
 from analysis.report.format import p_value
+from analysis.stats.annotators import krippendorff_alpha, no_alpha
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.prediction_powered import powered_shares
 from analysis.stats.proportions import wilson_interval
+from analysis.stats.resampling import resample_counts
 
 UNDECIDED = "undecided"
+AGREEMENT = ("model", "alpha", "low", "high", "pictures", "annotators", "same", "reason")
 CONFUSIONS = ("by", "group", "label", "reading", "count", "of")
+
+
+def agreement_table(rows: pd.DataFrame, design: Design, resamples: int) -> pd.DataFrame:
+    """Krippendorff's alpha with its bootstrap interval over pictures, of all models and of each.
+
+    ``pictures`` are those with two answers or more, ``same`` is the share of these on which all answers are equal. No
+    rows where there is one annotator.
+    """
+    given = rows[rows["label"] != MISSING]
+    if given["annotator"].nunique() < 2:
+        return pd.DataFrame(columns=list(AGREEMENT))
+    models = list(rows["model"].unique())
+    table = []
+    for model in (ALL, *(models if len(models) > 1 else ())):
+        chosen = given if model == ALL else given[given["model"] == model]
+        codes = chosen.assign(code=pd.factorize(chosen["label"])[0].astype(float))
+        answers = codes.pivot(index="annotator", columns="image", values="code").to_numpy(float)
+        answers = answers[:, (~np.isnan(answers)).sum(axis=0) >= 2]
+        alpha, low, high = krippendorff_alpha(answers), np.nan, np.nan
+        if np.isfinite(alpha):
+            counts = resample_counts(answers.shape[1], resamples, design.seed)
+            alphas = [krippendorff_alpha(np.repeat(answers, times, axis=1)) for times in counts]
+            low, high = np.nanquantile(alphas, [(1 - design.level) / 2, (1 + design.level) / 2])
+        size = answers.shape[1]
+        same = float((np.nanmin(answers, axis=0) == np.nanmax(answers, axis=0)).mean()) if size else np.nan
+        reason = no_alpha(answers) if size else "no picture has two answers"
+        table.append((model, alpha, low, high, size, chosen["annotator"].nunique(), same, reason))
+    return pd.DataFrame(table, columns=list(AGREEMENT))
 
 
 def confusion_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
@@ -27,8 +59,8 @@ def confusion_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
     labelled = pictures[pictures["answer"] != MISSING] if design.reader else pictures.head(0)
     answers = labelled[["answer", "reading"]]
     answers = answers.where(answers.isin(design.answers), UNDECIDED)
-    groups = [(ALL, ALL, answers)] * bool(len(answers))
-    for by in ("model", *design.factors) if len(answers) else ():
+    groups = [(ALL, ALL, answers)]
+    for by in ("model", *design.factors):
         groups += [(by, level, answers[labelled[by] == level]) for level in design.levels[by]]
     names, rows = [*design.answers, UNDECIDED], []
     for by, group, pairs in groups:
@@ -63,13 +95,12 @@ def corrected_table(pictures: pd.DataFrame, design: Design) -> pd.DataFrame:
     table = pd.DataFrame(order, columns=keys)
     p_labelled = {name: chosen_whatever_is_read(rows, design) for name, rows in pictures.groupby("model")}
     return table.assign(
-        **{name: getattr(powered, name) for name in ("pictures", "labelled")},
+        **powered[["pictures", "labelled"]],
         share_reader=_share(readings),
         share_labels=_share(labels),
-        **{name: getattr(powered, name) for name in ("share", "low", "high")},
-        **{name: getattr(powered, name) for name in ("effective", "weight")},
+        **powered[["share", "low", "high", "effective", "weight"]],
         p_labelled=table["model"].map(p_labelled).astype(float),
-        reason=powered.reason,
+        reason=powered["reason"],
     )
 
 
@@ -88,16 +119,9 @@ def chosen_whatever_is_read(pictures: pd.DataFrame, design: Design) -> float:
 
     Cochran, Mantel and Haenszel's over cells; NaN where all pictures of every cell are labelled, or read alike.
     """
-    from statsmodels.stats.contingency_tables import (
-        StratifiedTable,
-    )  # an audit without a machine does without
-
-    tables = []
-    for _, cell in pictures.groupby(list(design.factors), sort=False):
-        known, read = cell["answer"] != MISSING, cell["reading"] == design.answer
-        table = np.array([[(a & b).sum() for b in (read, ~read)] for a in (known, ~known)])
-        if (table.sum(axis=0) > 0).all() and (table.sum(axis=1) > 0).all():
-            tables.append(table)
+    groups = pictures.groupby(list(design.factors), sort=False)
+    tables = [pd.crosstab(cell["answer"] != MISSING, cell["reading"] == design.answer) for _, cell in groups]
+    tables = [table.to_numpy() for table in tables if table.shape == (2, 2)]
     if not tables:
         return np.nan
     with warnings.catch_warnings():

@@ -28,9 +28,9 @@ def share_table(cells: pd.DataFrame, design: Design) -> pd.DataFrame:
     it. ``p_adjusted`` is over the shares.
     """
     n, world = cells["decided"].to_numpy(float), cells["reference_n"].to_numpy(float)
-    share = np.divide(cells["count"], n, out=np.full(len(n), np.nan), where=n > 0)
-    low, high = wilson_interval(share, n, design.level)
     with np.errstate(divide="ignore", invalid="ignore"):
+        share = cells["count"] / n
+        low, high = wilson_interval(share, n, design.level)
         newcombe = newcombe_interval(share, n, cells["reference"], world, design.level)
     ends = [np.where(world > 0, both, end - cells["reference"]) for both, end in zip(newcombe, (low, high))]
     tests = np.array([_tests(row) for row in cells.to_dict("records")]).T
@@ -109,8 +109,7 @@ def between_table(cells: pd.DataFrame, design: Design) -> pd.DataFrame:
         rows.append((*key, len(known), n, explained, floor, p_value, reason))
     columns = [*keys, design.plural, "pictures", "explained", "floor", "p_value", "reason"]
     table = pd.DataFrame(rows, columns=columns)
-    table["p_adjusted"] = adjust_p_values(table["p_value"].to_numpy(float), method="hommel")
-    return table.assign(reason=table.pop("reason"))
+    return table.assign(p_adjusted=np.nan, reason=table.pop("reason"))
 
 
 def rank_table(shares: pd.DataFrame, design: Design) -> pd.DataFrame:
@@ -122,9 +121,9 @@ def rank_table(shares: pd.DataFrame, design: Design) -> pd.DataFrame:
     keys, rows = ["model", *design.others], []
     for key, group in shares.groupby(keys, sort=False):
         known = group[group["decided"] > 0]
-        value, low, high = distance(known["count"], known["decided"], known["reference"], design).ends
+        ends, *_ = distance(known["count"], known["decided"], known["reference"], design)
         p_values = known["p_value"].to_numpy(float)
         p_value = float(stats.combine_pvalues(p_values).pvalue) if len(known) else np.nan
-        rows.append((*key, known["share"].mean(), value, low, high, p_value))
+        rows.append((*key, known["share"].mean(), *ends, p_value))
     table = pd.DataFrame(rows, columns=[*keys, "share", "distance", "low", "high", "p_value"])
-    return table.assign(p_adjusted=adjust_p_values(table["p_value"].to_numpy(float), method="hommel"))
+    return table.assign(p_adjusted=np.nan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.methods.dalleval.names import named, profession
+from analysis.methods.dalleval.names import profession
 from analysis.methods.dalleval.page_tests import gender_rows
 from analysis.methods.dalleval.readings import gender_answers
 from analysis.methods.gep.lead_examples import example
@@ -14,11 +14,6 @@ from probes.prompts.diagnostic import profession_labels
 from probes.runs.run import Run
 
 IMAGES = 3  # of each profession
-HEADING = "Average gender: read as male −1, as female +1"
-CHOSEN = (
-    "The professions with the lowest, the middle and the highest average gender of {reference} prompts, each by its "
-    "first images; under an image: as what {source} read it."
-)
 
 
 def lead_examples(run: Run, professions: pd.DataFrame, source: str) -> list[Example]:
@@ -39,8 +34,3 @@ def lead_examples(run: Run, professions: pd.DataFrame, source: str) -> list[Exam
             prompt = images["prompt"].iloc[0]
             found.append(example(run, profession(name), rows[place], "average", images[:IMAGES], prompt))
     return found
-
-
-def captions(reference: str, source: str) -> tuple[str, str]:
-    """Return what the numbers of the examples are, and how these were chosen."""
-    return HEADING, CHOSEN.format(reference=reference, source=named(source))

@@ -7,53 +7,82 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.methods.dalleval.lead_examples import captions, lead_examples
-from analysis.methods.dalleval.names import first_source, named, profession
-from analysis.methods.dalleval.printed import AVERAGES, CONTRASTS, FIRST, PROMPTS, WORDS, mads
-from analysis.methods.dalleval.scores import ATTRIBUTES, COUNTS, GENDER, TONE, kind_of
-from analysis.methods.dalleval.stage import audit_tables, require
-from analysis.methods.dalleval.words import first_contrast
+from analysis.methods.dalleval import tables
+from analysis.methods.dalleval.lead_examples import lead_examples
+from analysis.methods.dalleval.names import named, profession
+from analysis.methods.dalleval.page_tests import adjust_page, first_sources, said_rows, said_words
+from analysis.methods.dalleval.printed import PROMPTS, WORDS
+from analysis.methods.dalleval.readings import read_all, readers
+from analysis.methods.dalleval.scores import ATTRIBUTES, COUNTS, GENDER, TONE, AuditDesign
+from analysis.methods.dalleval.words import absolute_table, between_table, compared, word_table
 from analysis.report.format import counted, number, p_value
 from analysis.report.section import Lead
 from analysis.study import comparison
+from analysis.tables.objects.detector_error import Checked
+from analysis.tables.sharing import Sharing
 from analysis.tables.spec import Measured, MethodSpec, Pivot, TableSpec
-from probes.prompts.diagnostic import ALL, NONE
+from probes.prompts.diagnostic import ALL, is_diagnostic
+from probes.runs.run import Run
+
+
+def audit_tables(
+    run: Run, sharing: Sharing | None = None, checked: Checked | None = None
+) -> dict[str, pd.DataFrame] | None:
+    """Return the tables of an audit that have rows, by name; None of other runs and where nothing read the images."""
+    if not is_diagnostic(run.config) or not (readings := read_all(run)):
+        return None
+    config, chosen = run.config, comparison(run.config)
+    design = AuditDesign(
+        chosen.main,
+        config.measure,
+        compared(chosen),
+        bare=config.dalleval.bare,
+        paired=config.paired,
+        shared=config.sampler.noise == "shared",
+    )
+    professions = tables.profession_table(readings, design)
+    deviations, differences, apart = adjust_page(
+        tables.mad_table(readings, professions, design),
+        between_table(readings, design),
+        word_table(readings, design),
+        config.reference,
+        config.measure.alpha,
+    )
+    made = {
+        "dalleval_professions": professions,
+        "dalleval_distribution": tables.distribution_table(readings, design),
+        "dalleval_mad": deviations,
+        "dalleval_between": differences,
+        "dalleval_words": apart,
+        "dalleval_absolute": absolute_table(readings, design),
+        "dalleval_agreement": tables.agreement_table(readings, config.measure),
+    }
+    return {name: table for name, table in made.items() if len(table)}
+
+
+def require(run: Run) -> None:
+    """Refuse a run whose configuration names a reader that nobody has."""
+    if is_diagnostic(run.config):
+        readers(run)
 
 
 def words(shown: Measured) -> dict[str, Any]:
     """Values of the templates: who read gender, tone and attributes first, and which words the paper's tables show."""
-    chosen, table, mad = (
-        comparison(shown.config),
-        shown.rows("dalleval_professions"),
-        shown.rows("dalleval_mad"),
-    )
-    first, second = first_contrast(chosen) or ("", "")
-    sources = {kind: first_source(table, kind) for kind in (GENDER, TONE, ATTRIBUTES)}
+    table, reference = shown.rows("dalleval_professions"), shown.config.reference
+    pairs = [pair for *pair, kind in compared(comparison(shown.config)) if kind == "contrast"]
+    first, second = pairs[0] if pairs else ("", "")
+    sources = {GENDER: "", TONE: "", ATTRIBUTES: ""} | first_sources(table)
     tones = table["question"] == TONE
-    together = ALL in set(table.loc[tones, "indicator"])
-    indicators = {GENDER: chosen.reference, TONE: ALL if together else chosen.reference}
-
-    def speaks(row: Mapping[str, Any]) -> bool:
-        return (row["source"], row["indicator"]) == (
-            sources.get(row["question"]),
-            indicators.get(row["question"]),
-        )
-
-    floors = [row["floor"] for row in mad.to_dict("records") if row["question"] == GENDER and speaks(row)]
-    gender = table[(table["question"] == GENDER) & (table["source"] == sources[GENDER])]
-    gender = gender[gender["indicator"] == chosen.reference]
-    images = sorted(set(gender.loc[~gender["profession"].isin([ALL, NONE]), "decided"]) - {0})
+    tone_word = ALL if ALL in set(table.loc[tones, "indicator"]) else reference
     return {
         **sources,
         "first": first,
         "second": second,
-        "tone_word": indicators[TONE],
-        "images": " to ".join(dict.fromkeys(f"{n:.0f}" for n in (*images[:1], *images[-1:]))),
-        "floor": floors[0] if floors else float("nan"),
+        "tone_word": tone_word,
+        "said": [(GENDER, sources[GENDER], reference), (TONE, sources[TONE], tone_word)],
         "readers": [named(name) for name in dict.fromkeys(table.loc[~tones, "source"])],
         "rules": [named(name) for name in dict.fromkeys(table.loc[tones, "source"])],
         "toyworld": shown.config.model.startswith("toyworld"),
-        "speaks": speaks,
         "differing": _differing,
         "named": named,
         "called": profession,
@@ -68,34 +97,23 @@ def _differing(row: Mapping[str, Any]) -> str:
     return f"of {counted(int(row['tested']), 'profession')} {some}"
 
 
-def _counts(shown: Measured) -> pd.DataFrame:
-    """Fate of the planned images by reader: of gender, of tone, and of all attributes together."""
-    rows = shown.rows("dalleval_professions", "indicator != @ALL and profession != @ALL")
-    kind = rows["question"].map(kind_of)
-    return rows.groupby(["source", kind], sort=False)[list(COUNTS)].sum().reset_index()
-
-
 _AVERAGES = """
-{% for row in rows if row.profession == ALL and speaks(row) %}
+{% for row in rows if row.profession == ALL and (row.question, row.source, row.indicator) in said %}
 {% set of = "images generated from " ~ ("every word’s" if row.indicator == ALL else row.indicator) ~ " prompts" %}
 {% set which = of if row.decided == row.asked else row.decided ~ " that were decided of " ~ row.asked ~ " " ~ of %}
 {% if not row.decided %}
 Nothing can be said of the {{ row.question }} of {{ of }} ({{ row.reason }}).
 {% elif row.question == "gender" %}
 {{ number(50 * (row.average + 1), 0) }} % of the {{ which }} were read as female by {{ named(row.source) }} (average
- gender {{ number(row.average, 2, true) }}
-{%- if row.decided < row.asked %}; whatever the others show, of all between {{ number(row.least, 2, true) }} and
- {{ number(row.most, 2, true) }}{% endif %}).
+ gender {{ number(row.average, 2, true) }}).
 {% else %}
-The average tone of the {{ which }} is {{ number(row.average, 2) }} by {{ named(row.source) }}
-{%- if row.decided < row.asked %}; whatever the others show, of all between {{ number(row.least, 2) }} and
- {{ number(row.most, 2) }}{% endif %}.
+The average tone of the {{ which }} is {{ number(row.average, 2) }} by {{ named(row.source) }}.
 {% endif %}
 
 {% endfor %}
 """
 _MAD = """
-{% for row in rows if speaks(row) and row.professions and not row.reason %}
+{% for row in rows if (row.question, row.source, row.indicator) in said and row.professions and not row.reason %}
 The mean absolute deviation of {{ counted(row.professions, "profession") }} from
 {% if row.question == "gender" %}
  half and half is {{ number(row.mad) }} on average, {{ "more" if row.p_adjusted < alpha else "not more" }} than the
@@ -109,7 +127,7 @@ The mean absolute deviation of {{ counted(row.professions, "profession") }} from
 {% endfor %}
 """
 _BETWEEN = """
-{% for row in rows if speaks(row) %}
+{% for row in rows if (row.question, row.source, row.indicator) in said %}
 {% if row.reason %}
 Whether professions differ from one another in {{ row.question }} cannot be told ({{ row.reason }}).
 {% else %}
@@ -129,7 +147,6 @@ Of {{ counted(tested | map(attribute="question") | unique(true) | list | length,
  can be told to differ between professions (adjusted over attributes, words and this section’s tests).
 {% endif %}
 """
-_READER = "{{ question }}, by {{ named(source) }}"
 _FIGURES = "analysis.methods.dalleval.figures"
 
 
@@ -146,8 +163,8 @@ DALLEVAL = (
         "a reader, question, profession (or all) and indicator: the average of what was read, and what became of every"
         " image",
         (
-            *("source", "question", "profession", "indicator", "average", "low", "high", "least", "most"),
-            *("p_value", "p_adjusted", *COUNTS, "level", "reason", "version"),
+            *("source", "question", "profession", "indicator", "average", "low", "high", "p_value"),
+            *("p_adjusted", *COUNTS, "level", "reason", "version"),
         ),
         sentences=_AVERAGES,
         figure=f"{_FIGURES}:draw_gender",
@@ -159,20 +176,15 @@ DALLEVAL = (
                     " {{ interval(low, high, 2) }}{% if defined(p_adjusted) %} p {{ p(p_adjusted) }}{% endif %}",
                     "images, {{ question }}": "{{ decided }} of {{ planned }}",
                 },
-                "Average gender with its interval over images and its exact test against half and half, adjusted over"
-                " professions, and average tone; images that were decided, of those planned.",
+                "Images of {{ model }}: average gender{% if gender %} of {{ reference }} prompts, read by"
+                " {{ named(gender) }},{% endif %} with its interval over images and its exact test against half and"
+                " half, adjusted over professions, and average tone{% if tone %} of"
+                ' {{ "all" if tone_word == ALL else tone_word }} prompts, by {{ named(tone) }}{% endif %}; images that'
+                " were decided, of those planned.",
                 title="Each profession",
-                where=f"({FIRST[GENDER]}) or ({FIRST[TONE]})",
+                latex="dalleval_table16_professions",
+                frame=lambda shown: said_rows(shown.rows("dalleval_professions"), shown.config.reference),
             ),
-            Pivot(
-                _READER,
-                {name.replace("_", " "): f"{{{{ {name} }}}}" for name in COUNTS},
-                "Planned images by reader, all words together; of attributes, images times questions. Nothing is left"
-                " out of this count.",
-                title="What became of the images",
-                frame=_counts,
-            ),
-            *AVERAGES,
             PROMPTS,
         ),
     ),
@@ -186,15 +198,6 @@ DALLEVAL = (
         figure=f"{_FIGURES}:draw_tones",
     ),
     _table(
-        "dalleval_attribute_tones",
-        "a rule of tones, reader, attribute and tone: its share of the images in which the attribute is read",
-        (
-            *("source", "reader", "attribute", "category", "images", "share", "low", "high", "decided"),
-            *("present", "level"),
-        ),
-        figure=f"{_FIGURES}:draw_attribute_tones",
-    ),
-    _table(
         "dalleval_mad",
         "a reader, question and indicator: the MAD over all professions beside its floor",
         (
@@ -204,31 +207,23 @@ DALLEVAL = (
         sentences=_MAD,
         pivots=(
             Pivot(
-                _READER,
+                "{{ question }}, by {{ named(source) }}",
                 {
-                    "MAD": "{{ number(mad) }}",
-                    "floor": "{{ number(floor) }}",
+                    "MAD": "{{ number(mad, 4) }}",
+                    "floor": "{{ number(floor, 4) }}",
                     "p": "{{ p(p_adjusted) }}",
                     "less error": "{{ number(debiased) }} {{ interval(low, high) }}",
                     "images": "{{ images }}",
                 },
                 "MAD: mean over professions of the mean absolute deviation of the shares from equally likely"
-                " categories. Floor: what chance alone gives; p: whether the MAD is above it, adjusted over this"
-                " section’s tests, of which the sentences speak. Less error: the MAD without what the errors of the"
+                " categories; where all images of a profession are alike it is 0.5 of gender and attributes and 0.18 of"
+                " tones. Floor: what chance alone gives; p: whether the MAD is above it, adjusted over this section’s"
+                " tests, of which the sentences speak. Less error: the MAD without what the errors of the"
                 " shares add, with its interval over images. The published code’s reading of tones (dalleval2023)"
                 " gives tones in the middle of the scale to nearly any colour.",
                 title="Deviation from equally likely categories",
-                where="indicator == @reference and question != 'tone' or indicator == @tone_word",
-            ),
-            Pivot(
-                "{{ name }}",
-                {"{{ head }}": "{{ number(value, 4) if defined(value) }}"},
-                "MAD of gender (by {{ named(gender) }}) and of tone (by {{ named(tone) }}) from equally likely"
-                " categories, mean over professions.",
                 latex="dalleval_table08_mad",
-                frame=mads,
-                note="The paper has no floor: it is the mean MAD that equally likely categories give at these numbers"
-                " of images.",
+                where="indicator == @reference and question != 'tone' or indicator == @tone_word",
             ),
         ),
     ),
@@ -260,10 +255,9 @@ DALLEVAL = (
                 " professions, with its interval over professions; p by sign flips of whole professions, adjusted over"
                 " all pairs and questions (step-down max-T) and this section’s tests.",
                 title="Differences between words",
-                where=f"{CONTRASTS} and (question == 'gender' and source == @gender or question == 'tone' and"
-                " source == @tone or question not in ['gender', 'tone'] and source == @attributes)",
+                frame=lambda shown: said_words(shown.rows("dalleval_words")),
             ),
-            *WORDS,
+            WORDS,
         ),
     ),
     _table(
@@ -284,7 +278,7 @@ DALLEVAL = (
                 "Mean absolute difference over attributes of averages {{ over(unit) }} beside its floor (the words of"
                 " whole prompts could change places); p: of each row alone.",
                 title="Mean absolute differences over attributes",
-                where=CONTRASTS,
+                where="profession == @ALL and kind != 'control'",
             ),
         ),
     ),
@@ -300,26 +294,14 @@ DALLEVAL = (
                 "{{ question }}: {{ named(first) }}, {{ named(second) }}",
                 {
                     "the same": "{{ number(same) }} {{ interval(low, high) }}",
+                    **{f"within {k}": f"{{{{ number(within_{k}) }}}}" for k in (1, 2, 3)},
                     "distance": "{{ number(mean_abs_difference, 2) }}",
                     "images": "{{ images }}",
                 },
                 "Share of the images that both decided of which they say the same, with its interval {{ over(unit) }};"
-                " of tones the mean distance.",
+                " of tones the share at most so many tones apart (precision@K), and the mean distance.",
                 title="Do the readers agree?",
-            ),
-            Pivot(
-                "{{ model }}: {{ named(first) }}",
-                {
-                    "Precision@0": "{{ number(100 * same, 2) }}",
-                    **{f"Precision@{k}": f"{{{{ number(100 * within_{k}, 2) }}}}" for k in (1, 2, 3)},
-                    "Average difference": "{{ number(mean_abs_difference, 2) }}",
-                    "Images": "{{ images }}",
-                },
-                "Rules of tones held against people: share of images at most K tones apart in percent (precision@K),"
-                " and mean difference in tones.",
-                latex="dalleval_table18_skin",
-                where="question == 'tone' and second == 'human' and images > 0",
-                note="Of images that both decided.",
+                latex="dalleval_table18_agreement",
             ),
         ),
     ),
@@ -331,18 +313,23 @@ def lead(shown: Measured) -> Lead | None:
     reference = shown.config.reference
     question = f"How far do {reference} prompts of professions deviate from half and half?"
     figures = ("dalleval-professions",)
-    rows = shown.rows("dalleval_mad", FIRST[GENDER]).to_dict("records")
-    if not rows or rows[0]["reason"] or not rows[0]["professions"]:
+    rows = said_rows(shown.rows("dalleval_mad"), reference).query("question == 'gender'").to_dict("records")
+    if not rows or rows[0]["reason"]:
         return Lead(question, "Nothing can be said of it; the reason stands below.", figures)
-    row = rows[0]
+    row, source = rows[0], named(rows[0]["source"])
     more = "more" if row["p_adjusted"] < shown.words["alpha"] else "not more"
     answer = (
         f"By a share of {number(row['mad'])} on average, {more} than the {number(row['floor'])} that chance alone"
-        f" gives ({p_value(row['p_adjusted'])}, adjusted over this section’s tests), as {named(row['source'])} reads"
+        f" gives ({p_value(row['p_adjusted'])}, adjusted over this section’s tests), as {source} reads"
         f" {counted(row['professions'], 'profession')}."
     )
     examples = lead_examples(shown.run, shown.rows("dalleval_professions"), row["source"])
-    return Lead(question, answer, figures, examples, *captions(reference, row["source"]))
+    heading = "Average gender: read as male −1, as female +1"
+    chosen = (
+        f"The professions with the lowest, the middle and the highest average gender of {reference} prompts, each by"
+        f" its first images; under an image: as what {source} read it."
+    )
+    return Lead(question, answer, figures, examples, heading, chosen)
 
 
 METHOD = MethodSpec(

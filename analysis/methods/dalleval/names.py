@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from analysis.methods.dalleval.scores import kind_of
 from probes.prompts.diagnostic import NONE
 
 NAMED = {
@@ -35,13 +32,3 @@ def profession(name: str) -> str:
     ('no profession', 'nurse')
     """
     return "no profession" if name == NONE else name
-
-
-def first_source(table: pd.DataFrame, kind: str) -> str:
-    """Return the source that a table has first for ``gender``, ``tone`` or ``attributes``; empty without one."""
-    return next(iter(table.loc[table["question"].map(kind_of) == kind, "source"]), "")
-
-
-def of_first(table: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """Return the rows of a table on ``gender``, ``tone`` or ``attributes`` by the first source of it."""
-    return table[(table["source"] == first_source(table, kind)) & (table["question"].map(kind_of) == kind)]

@@ -9,18 +9,27 @@ Where neither professions nor words differ in anything the page errs with the pr
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
-from analysis.methods.dalleval.names import first_source, of_first
-from analysis.methods.dalleval.scores import ATTRIBUTES, GENDER, TONE, kind_of
+from analysis.methods.dalleval.scores import GENDER, TONE, kind_of
 from analysis.stats.multiplicity import adjust_p_values
 from probes.prompts.diagnostic import ALL
 
 
+def first_sources(table: pd.DataFrame) -> dict[str, str]:
+    """Return the source that a table has first for each of ``gender``, ``tone`` and ``attributes``."""
+    return table["source"].groupby(table["question"].map(kind_of)).first().to_dict()
+
+
+def of_first(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a table by the first source of ``gender``, of ``tone`` and of ``attributes``."""
+    return table[table["source"] == table["question"].map(kind_of).map(first_sources(table))]
+
+
 def said_rows(table: pd.DataFrame, reference: str) -> pd.DataFrame:
     """Return the rows of ``dalleval_mad`` or ``dalleval_between`` on gender and tone of which a sentence speaks."""
-    gender, tone = of_first(table, GENDER), of_first(table, TONE)
+    first = of_first(table)
+    gender, tone = (first[first["question"] == kind] for kind in (GENDER, TONE))
     together = tone["indicator"] == ALL
     tone = tone[together if together.any() else tone["indicator"] == reference]
     return pd.concat([gender[gender["indicator"] == reference], tone])
@@ -28,15 +37,15 @@ def said_rows(table: pd.DataFrame, reference: str) -> pd.DataFrame:
 
 def said_attributes(between: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of ``dalleval_between`` on attributes of which a sentence speaks."""
-    own = of_first(between, ATTRIBUTES)
+    own = of_first(between)
+    own = own[~own["question"].isin([GENDER, TONE])]
     return own[own["p_value"].notna() & (own["indicator"] != ALL)]
 
 
 def said_words(words: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of ``dalleval_words`` that the page shows: over all professions, of the first readers."""
-    over = words[(words["profession"] == ALL) & (words["kind"] != "control")]
-    first = {kind: first_source(words, kind) for kind in (GENDER, TONE, ATTRIBUTES)}
-    return over[over["source"] == over["question"].map(kind_of).map(first)]
+    first = of_first(words)
+    return first[(first["profession"] == ALL) & (first["kind"] != "control")]
 
 
 def adjust_page(
@@ -75,14 +84,5 @@ def even_refuted(mad: pd.DataFrame, reference: str, alpha: float) -> bool:
 
 def gender_rows(table: pd.DataFrame, indicator: str) -> pd.DataFrame:
     """Return the averages of gender of an indicator by profession, by the first reader, the lowest first."""
-    own = of_first(table, GENDER)
-    own = own[(own["indicator"] == indicator) & (own["profession"] != ALL)]
+    own = of_first(table).query("question == @GENDER and indicator == @indicator and profession != @ALL")
     return own.sort_values("average", kind="stable", na_position="first")
-
-
-def not_even(rows: pd.DataFrame, told: bool, alpha: float) -> np.ndarray:
-    """Tell which dots are filled: of professions whose images are not read as female in half of them.
-
-    None is where the professions together do not deviate (`even_refuted`).
-    """
-    return told & (rows["p_adjusted"] < alpha).to_numpy()

@@ -1,4 +1,4 @@
-"""Averages and distributions of an audit of professions (DALL-Eval, section 4.2.4), by prompt and over all professions.
+"""Averages, distributions, MAD and agreement of an audit of professions (DALL-Eval, section 4.2.4).
 
 Images of a prompt are drawn independently, so a prompt's intervals are over its images; those of all professions are
 over professions: others of the kind could have been named.
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.dalleval.scores import (
-    ATTRIBUTES,
     COUNTS,
     GENDER,
     TONE,
@@ -23,16 +23,15 @@ from analysis.methods.dalleval.scores import (
     Reading,
     categories,
     even_p_values,
-    kind_of,
     known_mean,
     noise_counts,
     status_counts,
 )
-from analysis.stats.bootstrap import bootstrap_interval
-from analysis.stats.mad_floor import design_effect
+from analysis.stats.absolute_mean import AbsoluteMean, absolute_mean
+from analysis.stats.bootstrap import bootstrap_interval, bounded_ends
+from analysis.stats.mad_floor import design_effect, mad_floor
 from analysis.stats.multiplicity import adjust_p_values
-from analysis.stats.proportions import wilson_interval
-from analysis.stats.rare_changes import bounded_ends, exponential_weights
+from analysis.stats.proportions import linearised, wilson_interval
 from probes.config.schema import Measure
 from probes.prompts.diagnostic import ALL, NONE
 
@@ -61,9 +60,8 @@ def profession_table(readings: Sequence[Reading], design: AuditDesign) -> pd.Dat
 
     Tables 6, 7, 16, 17, 20, 21 and 23 to 31 and their last rows. Tones of the main words also stand together in rows of
     all words. Intervals are over images (Wilson's of a share; of tones by bootstrap, over noises where words stand
-    together) and of all professions over these. ``least`` and ``most``: the average if all images that were read and
-    not decided had the lowest, or the highest, category (Manski 1989). ``p_value``: of gender, the exact binomial test
-    of one half, ``p_adjusted`` over the professions of a word (Benjamini–Hochberg).
+    together) and of all professions over these. ``p_value``: of gender, the exact binomial test of one half,
+    ``p_adjusted`` over the professions of a word (Benjamini–Hochberg).
     """
     frames = []
     for one in with_pooled(readings, design.main):
@@ -88,16 +86,11 @@ def _prompts(reading: Reading, measure: Measure) -> pd.DataFrame:
         p_adjusted = np.apply_along_axis(adjust_p_values, 0, p_values)
     counts = {name: number.T.ravel() for name, number in status_counts(reading).items()}
     values = {"average": average, "low": low, "high": high, "p_value": p_values, "p_adjusted": p_adjusted}
-    frame = pd.DataFrame({name: value.T.ravel() for name, value in values.items()} | counts)
-    total, undecided = frame["average"].fillna(0) * frame["decided"], frame["asked"] - frame["decided"]
-    lowest, *_, highest = categories(reading.question)
-    return frame.assign(
+    return pd.DataFrame({name: value.T.ravel() for name, value in values.items()} | counts).assign(
         source=reading.source,
         question=reading.question,
         indicator=np.repeat(reading.words, len(reading.professions)),
         profession=np.tile(reading.professions, len(reading.words)),
-        least=(total + lowest * undecided) / frame["asked"],
-        most=(total + highest * undecided) / frame["asked"],
     )
 
 
@@ -108,7 +101,6 @@ def _over_professions(rows: pd.DataFrame, values: Sequence[float], measure: Meas
         **rows.iloc[0][["source", "question", "indicator"]],
         "profession": ALL,
         **{"average": average[0], "low": low[0], "high": high[0]},
-        **rows[["least", "most"]].mean(),
         **rows[list(COUNTS)].sum(),
     }
 
@@ -143,9 +135,8 @@ def bounded_interval(
     low, high = interval.low.copy(), interval.high.copy()
     alike = np.flatnonzero(np.isnan(low) & (interval.n > 0))
     if len(alike):
-        weights = exponential_weights(len(rows), measure.bootstrap, measure.seed)
         between = tuple(np.full(len(alike), end) for end in ends)
-        low[alike], high[alike] = bounded_ends(rows[:, alike], weights, between, measure.level)
+        low[alike], high[alike] = bounded_ends(rows[:, alike], between, **options)
     return interval.mean, np.clip(low, *ends), np.clip(high, *ends)
 
 
@@ -172,41 +163,108 @@ def distribution_table(readings: Sequence[Reading], design: AuditDesign) -> pd.D
             [(*one.professions, ALL), (*one.words, ALL), categories(one.question)],
             names=["profession", "indicator", "category"],
         )
-        frame = _shares(table, table.sum(axis=2, keepdims=True), effects, design.measure.level)
-        frames.append(frame.set_index(index).reset_index().assign(source=one.source, question=one.question))
+        decided = np.broadcast_to(table.sum(axis=2, keepdims=True), table.shape)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = table / decided
+        low, high = wilson_interval(share, decided / effects, design.measure.level)
+        columns = {"images": table, "share": share, "low": low, "high": high, "decided": decided}
+        frame = pd.DataFrame({name: value.ravel() for name, value in columns.items()}, index).reset_index()
+        frames.append(frame.assign(source=one.source, question=one.question, level=design.measure.level))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def _shares(counts: NDArray[np.int64], decided: NDArray[np.int64], effect, level: float) -> pd.DataFrame:
-    """Shares of categories with Wilson's intervals of the effective size, a row per count."""
-    decided = np.broadcast_to(decided, counts.shape)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = counts / decided
-    low, high = wilson_interval(share, decided / effect, level)
-    columns = {"images": counts, "share": share, "low": low, "high": high, "decided": decided}
-    return pd.DataFrame({name: value.ravel() for name, value in columns.items()}).assign(level=level)
+def mad_table(readings: Sequence[Reading], professions: pd.DataFrame, design: AuditDesign) -> pd.DataFrame:
+    """Return the MAD over all professions beside its floor (Table 8), by reader, question and word.
 
-
-def attribute_tones(readings: Sequence[Reading], design: AuditDesign) -> pd.DataFrame:
-    """Return the share of each Monk tone in the images in which an attribute is read, all main words together.
-
-    Each rule of tones (``source``) is crossed with each ``reader`` of attributes; the attribute `ALL` is every image.
-    The ``share`` is of the images that have a tone (``decided``) among those in which the attribute is ``present``,
-    with Wilson's interval of the effective size.
+    ``debiased`` is less what the errors of the shares add to it, with its interval over the images of these
+    professions; these errors are multiplied by the design effect of images that share a noise. The interval leaves out
+    0 only where the test (``p_value``: is the MAD above its floor?) does: near 0 the errors of few images are far from
+    normal. ``p_adjusted`` is filled by `analysis.methods.dalleval.page_tests.adjust_page`.
     """
-    others, frames = [one for one in readings if kind_of(one.question) == ATTRIBUTES], []
-    sources = [one.source for one in others]
-    for tone in (one for one in readings if one.question == TONE):
-        columns = [tone.words.index(name) for name in design.main]
-        tones = tone.values[:, columns]
-        of_tones = np.stack([tones == category for category in categories(TONE)], axis=-1)
-        every = {(one.source, ALL): np.ones(tones.shape, dtype=bool) for one in others}
-        every |= {(one.source, one.question): one.values[:, columns] == 1.0 for one in others}
-        for (reader, attribute), present in sorted(every.items(), key=lambda item: sources.index(item[0][0])):
-            counts = of_tones & present[..., None]
-            effect = design_effect(counts.sum(axis=1)) if design.paired else 1.0
-            decided = (~np.isnan(tones[present])).sum()
-            frame = _shares(counts.sum(axis=(0, 1, 2)), decided, effect, design.measure.level)
-            about = {"source": tone.source, "reader": reader, "attribute": attribute}
-            frames.append(frame.assign(category=categories(TONE), present=present.sum(), **about))
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    rows = []
+    for one in with_pooled(readings, design.main):
+        kept = design.counted(one)
+        counts = noise_counts(kept, shared=design.paired)
+        place = (professions["source"] == one.source) & (professions["question"] == one.question)
+        place &= professions["profession"].isin(kept.professions)
+        for number, word in enumerate(kept.words if kept.professions else ()):
+            tested = professions.loc[place & (professions["indicator"] == word), "p_adjusted"].dropna()
+            rows.append(
+                {
+                    "source": one.source,
+                    "question": one.question,
+                    "indicator": word,
+                    **_mad(counts[:, number], design.measure),
+                    "different": (tested < design.measure.alpha).sum(),
+                    "tested": len(tested),
+                }
+            )
+    table = pd.DataFrame(rows).assign(p_adjusted=np.nan, level=design.measure.level, version=VERSION)
+    return table if rows else table.iloc[:0]
+
+
+def _mad(of_noises: NDArray[np.int64], measure: Measure) -> dict[str, object]:
+    """The numbers of a row, from counts of shape (n_professions, n_noises, n_categories)."""
+    counts = of_noises.sum(axis=1)
+    counts, size = counts[counts.sum(axis=1) > 0], counts.shape[1]
+    floor = mad_floor(of_noises, draws=measure.permutations - 1, seed=measure.seed)
+    debiased = _debiased(counts, design_effect(of_noises), measure.level)
+    return {
+        "mad": floor.value,
+        "floor": floor.floor,
+        "debiased": debiased.score,
+        "low": 0.0 if floor.p_value >= measure.alpha else debiased.low,
+        "high": min(debiased.high, 2 * (size - 1) / size**2),
+        "p_value": floor.p_value,
+        "professions": len(counts),
+        "images": int(counts.sum()),
+        "reason": floor.reason,
+    }
+
+
+def _debiased(counts: NDArray[np.int64], effect: float, level: float) -> AbsoluteMean:
+    """The MAD less what the errors of the shares add to it: those of independent images, times the design effect."""
+    if not len(counts):
+        return absolute_mean([], np.zeros((0, 0)))
+    n, size = counts.sum(axis=1), counts.shape[1]
+    # with one image more, spread over the categories: shares of images all alike have errors, too
+    shares = (counts + 1 / size) / (n[:, None] + 1)
+    covariance = np.zeros((counts.size, counts.size))
+    for row, (share, images) in enumerate(zip(shares, n)):
+        block = slice(row * size, (row + 1) * size)
+        covariance[block, block] = (np.diag(share) - np.outer(share, share)) / images * effect
+    return absolute_mean((counts / n[:, None] - 1 / size).ravel(), covariance, level=level)
+
+
+def agreement_table(readings: Sequence[Reading], measure: Measure) -> pd.DataFrame:
+    """Return for every two readers of a question the share of images of which they say the same, over prompts.
+
+    ``within_1`` to ``within_3``: the share of tones at most so many apart (the paper's precision@K, Table 18, where the
+    second are people).
+    """
+    rows = []
+    for question in dict.fromkeys(one.question for one in readings):
+        of_question = [one for one in readings if one.question == question]
+        rows += [_agreement(*two, measure) for two in combinations(of_question, 2)]
+    return pd.DataFrame(rows)
+
+
+def _agreement(first: Reading, second: Reading, measure: Measure) -> dict[str, object]:
+    difference = np.abs(first.values - second.values)
+    both = ~np.isnan(difference)
+    share, each = linearised((difference == 0).sum(axis=(1, 2)), both.sum(axis=(1, 2)))
+    _, low, high = bounded_interval(each[:, None], (0.0, 1.0), measure)
+    tones = difference[both & (first.question == TONE)]
+    return {
+        "question": first.question,
+        "first": first.source,
+        "second": second.source,
+        "same": share,
+        "low": low[0],
+        "high": high[0],
+        **{f"within_{k}": (tones <= k).mean() if tones.size else np.nan for k in (1, 2, 3)},
+        "mean_abs_difference": tones.mean() if tones.size else np.nan,
+        "images": int(both.sum()),
+        "level": measure.level,
+        "reason": "" if both.any() else NO_IMAGES,
+    }

@@ -41,11 +41,6 @@ def compared(comparison: Comparison) -> list[tuple[str, str, str]]:
     ]
 
 
-def first_contrast(comparison: Comparison) -> tuple[str, str] | None:
-    """Return the first contrast of words, as differences are taken."""
-    return next(((first, second) for first, second, kind in compared(comparison) if kind == "contrast"), None)
-
-
 def word_table(readings: Sequence[Reading], design: AuditDesign) -> pd.DataFrame:
     """Return the difference between the images of two words, for each profession and over all.
 
@@ -101,29 +96,20 @@ def _rows(reading: Reading, first: str, second: str, design: AuditDesign) -> pd.
             np.clip(mean + side * np.hypot(mean - one, centre - other), -1.0, 1.0)
             for side, one, other in zip((-1, 1), over_ends, others)
         ]
-    n = (~np.isnan(pairs)).sum(axis=1)
-    all_pairs = n[np.isin(reading.professions, kept.professions)].sum()
-    professions = int((~np.isnan(over)).sum())
-    return pd.DataFrame(
-        {
-            "source": reading.source,
-            "question": reading.question,
-            "first": first,
-            "second": second,
-            "profession": [*reading.professions, ALL],
-            "difference": [*each, *(mean * largest)],
-            **{
-                name: np.concatenate(both) * largest
-                for name, *both in zip(("low", "high"), ends, over_ends, strict=True)
-            },
-            "pairs": [*n, all_pairs],
-            "professions": [1] * len(n) + [professions],
-            "reason": [
-                *np.where(n == 0, NO_PAIRS if paired else NOT_PAIRED, ""),
-                "" if professions else NO_PAIRS,
-            ],
-        }
-    )
+    low, high = (largest * np.append(*both) for both in zip(ends, over_ends, strict=True))
+    n, decided = (~np.isnan(pairs)).sum(axis=1), int((~np.isnan(over)).sum())
+    none = np.where(n == 0, NO_PAIRS if paired else NOT_PAIRED, "")
+    columns = {
+        "profession": [*reading.professions, ALL],
+        "difference": np.append(each, largest * mean),
+        "low": low,
+        "high": high,
+        "pairs": np.append(n, n[np.isin(reading.professions, kept.professions)].sum()),
+        "professions": [1] * len(n) + [decided],
+        "reason": np.append(none, "" if decided else NO_PAIRS),
+    }
+    about = {"source": reading.source, "question": reading.question, "first": first, "second": second}
+    return pd.DataFrame(columns).assign(**about)
 
 
 def _tests(columns: Sequence[tuple[Reading, str, str]], design: AuditDesign) -> pd.DataFrame:
@@ -199,11 +185,8 @@ def between_table(readings: Sequence[Reading], design: AuditDesign) -> pd.DataFr
     (Benjamini–Hochberg), of those ``tested``. Of attributes the prompt without a profession counts where the design
     says so.
     """
-    frames = []
-    for family in families(readings):
-        family = [design.counted(one) for one in family]
-        family = [one for one in family if one.values.shape == family[0].values.shape]
-        words = [*design.main, *([ALL] if len(design.main) > 1 else [])]
+    frames, words = [], [*design.main, *([ALL] if len(design.main) > 1 else [])]
+    for family in families([design.counted(one) for one in readings]):
         values = np.concatenate([_columns(one, design.main) for one in family], axis=2)
         draws = min(DRAWS, design.measure.permutations - 1)
         found = group_swaps(values, draws=draws, seed=design.measure.seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from analysis.methods.decoding.defaults import FOLDS, NOT_USED, SITES, STRENGTH
+from analysis.methods.decoding import FOLDS, NOT_USED, SITES, STRENGTH
 from probes import command_line
 
 
@@ -23,26 +23,12 @@ def parser() -> command_line.Parser:
     main.add_out("decoding", "folder to write to; images and activations go into run/ there")
     add("--seeds", nargs="+", type=command_line.seed, default=[], help="seeds (default: those of the target)")
     add("--limit", type=command_line.count, help="only the first N prompts (default: all)")
-    usual = " ".join(SITES)
-    add(
-        "--sites",
-        nargs="+",
-        default=[],
-        metavar="SITE",
-        help=f"addresses or globs (default: {usual}; of a run that holds activations all of these)",
-    )
-    add(
-        "--folds",
-        type=command_line.whole_number(2, 100),
-        default=FOLDS,
-        help="folds of the cross-validation, over prompts",
-    )
-    add(
-        "--strength",
-        type=command_line.number(0, closed=False),
-        default=STRENGTH,
-        help="inverse strength of regularisation, C of the logistic regression",
-    )
+    sites = f"addresses or globs (default: {' '.join(SITES)}; of a run that holds activations all of these)"
+    add("--sites", nargs="+", default=[], metavar="SITE", help=sites)
+    folds, positive = command_line.whole_number(2, 100), command_line.number(0, closed=False)
+    add("--folds", type=folds, default=FOLDS, help="folds of the cross-validation, over prompts")
+    strength = "inverse strength of regularisation, C of the logistic regression"
+    add("--strength", type=positive, default=STRENGTH, help=strength)
     main.add_inference()
     main.add_seed("folds, controls and resamples")
     add("--quiet", action="store_true", help="no progress bars")

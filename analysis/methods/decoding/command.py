@@ -16,25 +16,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.methods.decoding import fit, places
-from analysis.methods.decoding.defaults import NOT_USED, SITES
+from analysis.methods.decoding import NOT_USED, fit, places
 from analysis.methods.decoding.figures import draw_scores
-from analysis.methods.decoding.generate import generate, pipeline
+from analysis.methods.decoding.generate import generate
 from analysis.methods.decoding.scores import USUAL, Choice
-from analysis.methods.tracing.outcomes import (
-    VERDICT,
-    TracedImages,
-    by_checker,
-    chosen_outcomes,
-    outcomes,
-)
-from analysis.report.figures import files
+from analysis.methods.tracing.outcomes import VERDICT, chosen_outcomes, outcomes
+from analysis.report.figures.style import files
 from analysis.report.format import with_interval
 from probes import command_line
 from probes.config.schema import load_config
 from probes.csv_text import csv_bytes
+from probes.models.loading import load, resolve
 from probes.runs.parts import write_bytes
 from probes.runs.run import Run
+from probes.toyworld import MODELS
 from probes.toyworld.world import group_of_words
 
 
@@ -50,10 +45,12 @@ def measure(
     outcome = outcome_labels(run, found, chosen)
     table = fit.decoding(found, chosen, outcome, choice, progress=progress)
     per_step = table[table["step"] >= 0].drop_duplicates("step").sort_values("step")
-    if by_checker(run.config.model) and len(per_step):
+    if run.config.model in MODELS and len(per_step):
         texts = run.samples(["prompt", "indicator"])
         texts = texts[texts["indicator"] == chosen.reference]["prompt"].drop_duplicates().tolist()
-        read = fit.reader(pipeline(run), texts, per_step["timestep"].tolist(), choice)
+        model, sampler = run.config.model, run.config.sampler
+        pipe = load(resolve(model), scheduler=sampler.scheduler, steps=sampler.steps).pipe
+        read = fit.reader(pipe, texts, per_step["timestep"].tolist(), choice)
         table = pd.concat([table, read], ignore_index=True)
     return {"decoding": table, "decoding_sites": fit.sites(table)}
 
@@ -63,18 +60,16 @@ def outcome_labels(run: Run, found: places.Activations, chosen: places.Roles) ->
 
     By the verdict on toyworld's models, else by the gap of pictures (`analysis.methods.tracing.outcomes`).
     """
-    names = (chosen.reference, chosen.first, chosen.second)
-    samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt", "fault"])
-    samples = samples[samples["indicator"].isin(names)].reset_index(drop=True)
-    rows = samples.rename(columns={"indicator": "recipient"}).assign(
-        variant=samples["sample_id"], kind="none"
-    )
-    (name,) = chosen_outcomes(None, run.config.model, prompts=samples["prompt"].unique())
+    rows = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt", "fault"])
+    rows = rows[rows["indicator"].isin([chosen.reference, chosen.first, chosen.second])]
+    rows = rows.rename(columns={"sample_id": "variant", "indicator": "recipient"}).assign(kind="none")
+    (name,) = chosen_outcomes(None, run.config.model, prompts=rows["prompt"].unique())
     left_out = run.left_out()
-    readable = [sample for sample in samples["sample_id"] if sample not in left_out]
+    readable = [sample for sample in rows["variant"] if sample not in left_out]
     pictures = dict(zip(readable, run.images(readable)))
-    images = [pictures.get(sample) for sample in samples["sample_id"]]
-    table = outcomes(TracedImages(rows, images, chosen.first, chosen.second), [name])
+    images = [pictures.get(sample) for sample in rows["variant"]]
+    rows = rows.reset_index(drop=True)
+    table = outcomes(rows, images, [name], run.config)
     # a verdict is positive for masculine words
     group, _ = group_of_words().get(run.config.indicators[chosen.first].word, ("masculine", False))
     sign = -1.0 if name == VERDICT and group == "feminine" else 1.0
@@ -102,7 +97,11 @@ def summary(sites: pd.DataFrame, chosen: places.Roles) -> str:
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    run, out = _run(options), options.out
+    out, target = options.out, options.target
+    command_line.writable(out, folder=True)
+    run = Run.open(target) if target.is_dir() else None
+    if run is None or not run.parts("pooled"):
+        run = generate(run.config if run else load_config(target), options)
     choice = Choice(options.folds, options.strength, options.resamples, options.level, options.seed)
     tables = measure(run, choice, sites=options.sites, progress=not options.quiet)
     for name, table in tables.items():
@@ -114,25 +113,3 @@ def work(options: argparse.Namespace) -> None:
         write_bytes(out / name, data)
     print(summary(tables["decoding_sites"], chosen))
     print(f"tables and figure: {out}")
-
-
-def _run(options: argparse.Namespace) -> Run:
-    """The run to fit probes to: the target, where it has pooled activations; else one that is generated."""
-    target = options.target
-    command_line.writable(options.out, folder=True)
-    if target.is_dir():
-        run = Run.open(target)
-        if run.parts("pooled"):
-            return run
-        config = run.config
-    else:
-        config = load_config(target)
-    return generate(
-        config,
-        options.out / "run",
-        seeds=options.seeds,
-        sites=options.sites or SITES,
-        limit=options.limit,
-        quiet=options.quiet,
-        stages=options.stages,
-    )

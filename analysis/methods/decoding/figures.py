@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import Normalize
 
-from analysis.methods.decoding.defaults import NOT_USED
+from analysis.methods.decoding import NOT_USED
 from analysis.methods.decoding.fit import READER
 from analysis.report.figures.atlas import MAX_HEIGHT, ROW_HEIGHT, step_label
 from analysis.report.figures.style import DIVERGING, DOUBLE, INK, Drawn, new_figure, style

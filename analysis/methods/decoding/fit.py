@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from analysis.methods.decoding.places import OUTCOME, SYNONYMS, Activations, Roles, cells
+from analysis.methods.decoding.places import Activations, Roles
 from analysis.methods.decoding.scores import (
     USUAL,
     VERSION,
@@ -24,7 +24,12 @@ from analysis.methods.decoding.scores import (
 from analysis.stats.auc import IntervalEstimate
 from probes.toyworld import noised
 
+OUTCOME, SYNONYMS = "outcome", "synonyms"
 SCORES = ("accuracy", "auc", SYNONYMS, OUTCOME, "selectivity", "bits")
+COLUMNS = [
+    *("site", "group", "step", "timestep", "score", "value", "low", "high", "n", "n_prompts", "reason"),
+    "version",
+]
 FEW = "rows of both words in fewer than two prompts"
 NO_ROWS = "no such rows"
 NO_STEP = "at no step surely above chance"
@@ -47,21 +52,37 @@ def decoding(
     *,
     progress: bool = False,
 ) -> pd.DataFrame:
-    """Table ``decoding``: one row per place, call and score, in the order in which sites run."""
-    rows: list[dict[str, Any]] = []
-    total = sum(values.shape[1] for values in found.values.values())
-    before: tuple[Any, PlaceRows, dict[str, IntervalEstimate]] | None = None
-    places = tqdm(cells(found, chosen, outcome), "decode", total, unit="probe", disable=not progress)
-    for place, call, rows_of_words, other_rows in places:
-        if before and before[0] == place and np.array_equal(before[1].x, rows_of_words.x):
-            scores = before[2]  # keys and values of a text are the same at each step
-        else:
-            scores = _scores(rows_of_words, other_rows, choice)
-        timestep = found.timesteps[place][call]
+    """Table ``decoding``: one row per place, call and score, in the order in which sites run.
+
+    `outcome`, shape (n_samples,), is 1 where an image is like those of `first`, 0 like those of `second`, NaN unknown.
+    """
+    samples, names = found.samples, found.samples["indicator"]
+    prompt = np.unique(samples["triplet"], return_inverse=True)[1].astype(np.int64)
+    seed = samples["seed"].to_numpy(np.int64)
+    labels = {
+        "": names.map({chosen.first: 1.0, chosen.second: 0.0}).to_numpy(float),
+        OUTCOME: np.where(names == chosen.reference, outcome, np.nan),
+        SYNONYMS: names.map(chosen.synonyms).to_numpy(float),
+    }
+    tables = []
+    calls = [(place, call) for place, values in found.values.items() for call in range(values.shape[1])]
+    for place, call in tqdm(calls, "decode", unit="probe", disable=not progress):
+        values, timestep = found.values[place], found.timesteps[place][call]
+        # keys and values of a text are the same at each step
+        if call == 0 or not np.array_equal(values[:, call], values[:, call - 1], equal_nan=True):
+            rows, known = {}, np.isfinite(values[:, call]).all(axis=1)
+            for kind, label in labels.items():
+                kept = np.flatnonzero(known & ~np.isnan(label))
+                rows[kind] = PlaceRows(
+                    values[kept, call].astype(float), prompt[kept], seed[kept], label[kept]
+                )
+            rows_of_words = rows.pop("")
+            scores = _scores(
+                rows_of_words, {kind: one for kind, one in rows.items() if len(one.label)}, choice
+            )
         step = call if np.isfinite(timestep) else -1
-        rows += _rows(*place, step, timestep, scores, len(np.unique(rows_of_words.prompt)))
-        before = (place, rows_of_words, scores)
-    return pd.DataFrame(rows)
+        tables.append(_table(*place, step, timestep, scores, len(np.unique(rows_of_words.prompt))))
+    return pd.concat(tables, ignore_index=True)
 
 
 def reader(
@@ -75,14 +96,14 @@ def reader(
     """
     clean, component, prompt = noised.encode_renderings(pipe, prompts, RENDERINGS, seed=choice.seed)
     noisy = noised.add_noise(pipe, clean, timesteps, seed=choice.seed)
-    rows: list[dict[str, Any]] = []
+    tables = []
     for step, timestep in enumerate([np.nan, *timesteps], start=-1):
         latents = clean if step < 0 else next(noisy)
         x = latents.reshape(len(latents), -1).astype(float)
         rows_of_words = PlaceRows(x, prompt, np.zeros_like(prompt), component)
         scores = cross_validated(rows_of_words, replace(choice, strength=READER_STRENGTH))
-        rows += _rows(READER, "", step, timestep, scores, len(prompts))
-    return pd.DataFrame(rows)
+        tables.append(_table(READER, "", step, timestep, scores, len(prompts)))
+    return pd.concat(tables, ignore_index=True)
 
 
 def _scores(
@@ -92,21 +113,15 @@ def _scores(
     none = IntervalEstimate(np.nan, np.nan, np.nan, 0, NO_ROWS)
     if len(both[0] & both[1]) < 2:
         return dict.fromkeys(SCORES, replace(none, reason=FEW))
-    result = decode(
-        rows_of_words, {name: rows for name, rows in other_rows.items() if len(rows.label)}, choice
-    )
-    return {name: result.get(name, none) for name in SCORES}
+    return dict.fromkeys(SCORES, none) | decode(rows_of_words, other_rows, choice)
 
 
-def _rows(
+def _table(
     site: str, group: str, step: int, timestep: float, scores: dict[str, IntervalEstimate], prompts: int
-) -> Iterator[dict[str, Any]]:
-    for name, one in scores.items():
-        yield {
-            **{"site": site, "group": group, "step": step, "timestep": timestep, "score": name},
-            **{"value": one.value, "low": one.low, "high": one.high, "n": one.n, "n_prompts": prompts},
-            **{"reason": one.reason, "version": VERSION},
-        }
+) -> pd.DataFrame:
+    rows = pd.DataFrame([vars(one) | {"score": name} for name, one in scores.items()])
+    place = {"site": site, "group": group, "step": step, "timestep": timestep, "n_prompts": prompts}
+    return rows.assign(**place, version=VERSION)[COLUMNS]
 
 
 def sites(table: pd.DataFrame) -> pd.DataFrame:

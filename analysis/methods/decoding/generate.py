@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from analysis.methods.decoding import SITES
 from analysis.methods.decoding.places import require_prompts, roles
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.models import loading
 from probes.prompts.grammar.english import article
 from probes.runs.run import Run
 
@@ -20,30 +21,15 @@ from probes.runs.run import Run
 SYNONYMS = {"woman": "lady", "man": "gentleman"}
 
 
-def generate(
-    config: Config,
-    out: Path,
-    *,
-    seeds: Sequence[int],
-    sites: Sequence[str],
-    limit: int | None,
-    quiet: bool,
-    stages: Callable[[Sequence[str]], None],
-) -> Run:
-    """The run of a configuration with the words that probes need, generated or continued in `out`.
-
-    `stages` makes a run from the arguments of ``triptych run``.
-    """
-    if config.images is not None:
-        raise UserError(
-            f"{config.name}: expected a model to look into, got images of another program: name another run"
-        )
-    data = configuration(config, seeds, sites, limit)
+def generate(config: Config, options: argparse.Namespace) -> Run:
+    """The run of a configuration with the words that probes need, generated or continued beside the tables."""
+    out = options.out / "run"
+    data = configuration(config, options.seeds, options.sites or SITES, options.limit)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{config.name}.yaml"  # errors say its name
         file.write_text(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), encoding="utf-8")
-        options = [str(file), "--out", str(out), "--stage", "generate", *(["--quiet"] if quiet else [])]
-        stages(options)
+        quiet = ["--quiet"] if options.quiet else []
+        options.stages([str(file), "--out", str(out), "--stage", "generate", *quiet])
     return Run.open(out)
 
 
@@ -51,6 +37,10 @@ def configuration(
     config: Config, seeds: Sequence[int], sites: Sequence[str], limit: int | None
 ) -> dict[str, Any]:
     """The configuration of the run that is generated, as plain data."""
+    if config.images is not None:
+        raise UserError(
+            f"{config.name}: expected a model to look into, got images of another program: name another run"
+        )
     chosen = roles(config)
     require_prompts(config.name, len(config.prompts[: limit or config.limit]))
     resolved = config.resolved()
@@ -83,11 +73,3 @@ def _synonyms(config: Config, pair: tuple[str, str]) -> dict[str, Any]:
         (other if other not in taken else f"{other}-synonym"): {"word": other, "control": name}
         for name, other in zip(pair, (SYNONYMS[word] for word in words))
     }
-
-
-def pipeline(run: Run) -> Any:
-    """The pipeline that a run was drawn with, its scheduler set to the run's steps."""
-    config = run.config
-    source = loading.resolve(config.model, revision=config.revision, variant=config.variant)
-    loaded = loading.load(source, scheduler=config.sampler.scheduler, steps=config.sampler.steps)
-    return loaded.pipe

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.methods.decoding.scores import PlaceRows
 from analysis.study import contrasts
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -18,7 +17,6 @@ from probes.runs.run import Run
 
 # address of a site, group of token positions; no group ("") where the mean is over space
 Place = tuple[str, str]
-OUTCOME, SYNONYMS = "outcome", "synonyms"
 MINIMUM = 4  # prompts, of which some must be held out
 
 
@@ -95,31 +93,3 @@ def read(run: Run, sites: Sequence[str] = ()) -> Activations:
             " name other --sites"
         )
     return Activations(samples, values, timesteps)
-
-
-def cells(
-    found: Activations, chosen: Roles, outcome: NDArray[np.float64]
-) -> Iterator[tuple[Place, int, PlaceRows, dict[str, PlaceRows]]]:
-    """The rows that a probe is fitted to, and those that it is tried on, of every place and call.
-
-    `outcome`, shape (n_samples,), is 1 where an image is like those of `first`, 0 like those of `second`, NaN unknown.
-    """
-    prompt = np.unique(found.samples["triplet"], return_inverse=True)[1].astype(np.int64)
-    seed = found.samples["seed"].to_numpy(np.int64)
-    names = found.samples["indicator"]
-    kinds = {
-        "": names.map({chosen.first: 1.0, chosen.second: 0.0}).to_numpy(float),
-        OUTCOME: np.where(names == chosen.reference, outcome, np.nan),
-    }
-    if chosen.synonyms:
-        kinds[SYNONYMS] = names.map(chosen.synonyms).to_numpy(float)
-    for place, values in found.values.items():
-        for call in range(values.shape[1]):
-            there = np.isfinite(values[:, call]).all(axis=1)
-            rows = {}
-            for kind, labels in kinds.items():
-                kept = np.flatnonzero(there & ~np.isnan(labels))
-                rows[kind] = PlaceRows(
-                    values[kept, call].astype(float), prompt[kept], seed[kept], labels[kept]
-                )
-            yield place, call, rows.pop(""), rows

@@ -28,18 +28,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from sklearn.linear_model import LogisticRegression
 
-from analysis.methods.decoding.defaults import FOLDS, STRENGTH
+from analysis.methods.decoding import FOLDS, STRENGTH
 from analysis.stats.auc import Bootstrap, IntervalEstimate, across_folds
 
 VERSION = "decoding/3"
 CONTROLS = 2  # control tasks, whose mean is taken
-PORTIONS = (
-    1 / 16,
-    1 / 8,
-    1 / 4,
-    1 / 2,
-    1.0,
-)  # of the prompts, after each of which the online code fits again
+# of the prompts, after each of which the online code fits again
+PORTIONS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 ROUNDING = 1e-5  # spread of a channel, over the largest mean square of any, below which it counts as rounding
 SHARE = 0.9  # of the last step's AUC, at which the decoding step is reached
 ONE_SEED = "one seed: prompts are held out, of which the control is chance"

@@ -8,183 +8,183 @@ again for an interval are attributes, with all of their examples.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.methods.gep.evaluation import artificial_set
-from analysis.methods.gep.powered import POWERED
+from analysis.methods.gep.evaluation import EQUAL
 from analysis.methods.gep.scores import Audit, like
-from analysis.methods.gep.tables import LABELS, MEASURES, percentiles
+from analysis.methods.gep.sources import POWERED
+from analysis.methods.gep.tables import LABELS, with_percentiles
 from analysis.stats.resampling import resample_counts
-from probes.config.schema import Config, Measure
+from probes.config.schema import Config
 
-TYPES = ("SA_SM", "DA_SM", "SA_DM", "DA_DM")  # same or different attribute, same or different model
-SET = ("source", "labels", "first", "second")
-EXAMPLE_COLUMNS = (*SET, "attribute", "scale", "labelled", "estimated")
-AGREEMENT_COLUMNS = (
-    *(*SET, "measure", "value", "low", "high", "n_examples", "n_attributes", "level", "reason"),
-)
+GROUP_IMAGES = 80  # of a group of an artificial set: the differences of Table 17 are multiples of 1/80
+EACH_SCALE = 10  # examples of an attribute and scale
+# largest difference of each scale of Table 17, in images of 80; its 19 differences are evenly spaced
+SCALES = {"1.0": 72, "0.5": 36, "0.25": 18, "0.125": 9}
 
 
-def example_table(
-    audits: Sequence[Audit], compared: Iterable[tuple[str, str, str]], config: Config
+def artificial_table(
+    audits: Sequence[Audit], compared: Sequence[tuple[str, str, str]], config: Config
 ) -> pd.DataFrame:
-    """Return the examples of every contrast and source of labels, one row per example and estimate (appendix C).
+    """Return how estimates follow the known differences of artificial sets (Tables 5, 8, 9), with intervals.
 
-    Images of both settings are drawn from, for attributes that were labelled in each. `POWERED` says nothing of single
-    images and is left out.
+    Images of both settings are drawn from, for attributes that were labelled in each; `POWERED` says nothing of single
+    images and is left out. Measures are those of ``gep_agreement``; intervals are percentiles over attributes.
     """
-    frames = []
-    for by in LABELS:
-        labels = [one for one in audits if one.source == by]
-        words = set.intersection(*(set(one.indicators) for one in labels)) if labels else set()
-        frames += [
-            _examples(labels, audits, first, second, config)
-            for first, second, kind in compared
-            if kind == "contrast" and {first, second} <= words
-        ]
-    frames = [frame for frame in frames if len(frame)]
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(EXAMPLE_COLUMNS))
+    measure, rows = config.measure, []
+    for about, source, examples in _examples(audits, compared, config):
+        known = examples[["attribute", "labelled", source]].dropna()
+        n = known["attribute"].nunique()
+        counts = np.ones((1, n))
+        if n > 1:
+            counts = np.vstack([counts, resample_counts(n, measure.bootstrap, measure.seed)])
+        about |= {"source": source, "n_examples": len(known), "n_attributes": n, "level": measure.level}
+        drawn = example_agreement(known["attribute"], known[source], known["labelled"], counts)
+        rows += with_percentiles(drawn, about, measure.level, "too few attributes, or no difference to order")
+    return pd.DataFrame(rows)
 
 
 def _examples(
-    labels: Sequence[Audit], audits: Sequence[Audit], first: str, second: str, config: Config
-) -> pd.DataFrame:
-    shared = [name for name in labels[0].attributes if all(name in one.attributes for one in labels)]
-    labels = [
-        replace(
-            one, values=one.values[..., list(map(one.attributes.index, shared))], attributes=tuple(shared)
-        )
-        for one in labels
-    ]
+    audits: Sequence[Audit], compared: Sequence[tuple[str, str, str]], config: Config
+) -> Iterator[tuple[dict[str, object], str, pd.DataFrame]]:
+    """Every contrast, source of labels and estimate, with the examples of the contrast and labels."""
     by = {(one.source, one.setting): one for one in audits}
-    sources = [
-        name
-        for name in dict.fromkeys(one.source for one in audits)
-        if name not in (labels[0].source, POWERED) and all((name, one.setting) in by for one in labels)
-    ]
-    if not sources or not shared:
-        return pd.DataFrame(columns=list(EXAMPLE_COLUMNS))
-    estimates = {name: [like(by[name, one.setting], one) for one in labels] for name in sources}
-    drawn = artificial_set(
-        labels, estimates, first, second, examples=config.gep.examples, seed=config.measure.seed
-    )
-    long = drawn.melt(["attribute", "scale", "labelled"], sources, var_name="source", value_name="estimated")
-    long = long.assign(labels=labels[0].source, first=first, second=second)
-    return long[list(EXAMPLE_COLUMNS)].astype({"estimated": float})
-
-
-def agreement_of_examples(examples: pd.DataFrame, measure: Measure) -> pd.DataFrame:
-    """Return how estimates follow the differences of examples (Tables 5, 18, 19, 21), of several runs by ``model``.
-
-    The measures are those of ``tables/gep_agreement``, and Kendall's tau over pairs of one type
-    (`TYPES`), of which one run has two. Intervals are percentiles over resampled
-    attributes, with all of their examples.
-    """
-    rows = []
-    for key, table in examples.groupby(list(SET), sort=False):
-        judged = Examples(table if "model" in table else table.assign(model=""))
-        count = len(judged.attributes)
-        drawn = judged.measures(resample_counts(count, measure.bootstrap, measure.seed)) if count > 1 else {}
-        for name, value in judged.measures().items():
-            if name not in (*MEASURES, *TYPES) or (name in TYPES[2:] and "model" not in table):
-                continue
-            low, high = percentiles(drawn.get(name, np.empty(0)), measure.level)
-            why = "" if np.isfinite(low) else "too few attributes, or no difference to order"
-            rows.append((*key, name, float(value[0]), low, high, judged.n, count, measure.level, why))
-    return pd.DataFrame(rows, columns=list(AGREEMENT_COLUMNS))
-
-
-class Examples:
-    """Estimated and labelled differences by attribute and model; examples that lack a number are left out.
-
-    Made from columns ``attribute``, ``model``, ``estimated``, ``labelled``, one row per example.
-    """
-
-    def __init__(self, table: pd.DataFrame):
-        table = table[table[["estimated", "labelled"]].notna().all(axis=1)]
-        codes, names = pd.factorize(table["attribute"])
-        self.attributes, self.n = tuple(names), len(table)
-        columns = [table[name].to_numpy(float) for name in ("estimated", "labelled")]
-        member = np.equal.outer(np.arange(len(names)), codes).astype(float)
-        self._concordance = _blocks(columns, member, pd.factorize(table["model"])[0])
-        x, y = columns
-        self._sums = member @ np.stack([np.ones(self.n), x, y, x * x, y * y, x * y], axis=1)
-        self._signs = {
-            "mcc": member @ _confusion(x, y, np.full(self.n, True)),
-            "mcc_nonzero": member @ _confusion(x, y, y != 0),
-        }
-
-    def measures(self, counts: ArrayLike | None = None) -> dict[str, NDArray[np.float64]]:
-        """Return the measures of agreement, shape (n_draws,) each, by how often each attribute was drawn (once).
-
-        ``tau``: Kendall's tau-b over all pairs of examples; `TYPES`: over pairs of a type (Table 21); ``mcc``,
-        ``mcc_nonzero`` and ``pearson`` as in `analysis.methods.gep.evaluation`. NaN where it is not defined.
-        """
-        times = np.ones((1, len(self.attributes))) if counts is None else np.asarray(counts, float)
-        pairs = {
-            name: np.stack([_weighted(block, times, name[0] == "S") for block in blocks])
-            for name, blocks in self._concordance.items()
-        }
-        taus = {name: _tau(both) for name, both in pairs.items()}
-        tau = _tau(np.sum(list(pairs.values()), axis=0)) if pairs else np.full(len(times), np.nan)
-        signs = {name: _mcc(times @ sums) for name, sums in self._signs.items()}
-        return {"tau": tau, **signs, "pearson": _pearson(times @ self._sums), **taus}
-
-
-def _blocks(
-    columns: list[NDArray[np.float64]], member: NDArray[np.float64], models: NDArray[np.intp]
-) -> Mapping[str, tuple[NDArray[np.float64], ...]]:
-    """By type of pair: concordant less discordant pairs, and those untied on either side, by pair of attributes."""
-    first, second = (np.sign(np.subtract.outer(column, column)).astype(np.float32) for column in columns)
-    same = np.equal.outer(models, models)
-    small = member.astype(np.float32)
-    blocks = {}
-    for model, chosen in (("SM", same), ("DM", ~same)):
-        sums = [
-            (small @ np.where(chosen, matrix, np.float32(0)) @ small.T).astype(float)
-            for matrix in (first * second, np.abs(first), np.abs(second))
+    for source in LABELS:
+        labels = [one for one in audits if one.source == source]
+        names = labels[0].attributes if labels else ()
+        shared = [name for name in names if all(name in one.attributes for one in labels)]
+        places = [[one.attributes.index(name) for name in shared] for one in labels]
+        labels = [
+            replace(one, values=one.values[..., own], attributes=tuple(shared))
+            for one, own in zip(labels, places)
         ]
-        blocks[f"SA_{model}"] = tuple(np.diag(one).copy() for one in sums)
-        for one in sums:
-            np.fill_diagonal(one, 0.0)
-        blocks[f"DA_{model}"] = tuple(sums)
-    return blocks
+        estimates = {
+            name: [like(by[name, one.setting], one) for one in labels]
+            for name in dict.fromkeys(one.source for one in audits)
+            if name not in (source, POWERED) and all((name, one.setting) in by for one in labels)
+        }
+        for first, second, kind in compared if shared else ():
+            if kind != "contrast" or not all({first, second} <= {*one.indicators} for one in labels):
+                continue
+            chosen = {"examples": config.gep.examples, "seed": config.measure.seed}
+            examples = artificial_set(labels, estimates, first, second, **chosen)
+            for name in estimates:
+                yield {"labels": source, "first": first, "second": second}, name, examples
 
 
-def _weighted(block: NDArray[np.float64], times: NDArray[np.float64], same: bool) -> NDArray[np.float64]:
-    """Pairs of all draws: within each attribute that is drawn, or between two that are."""
-    return times @ block if same else np.einsum("ra,ab,rb->r", times, block, times, optimize=True)
+def example_agreement(
+    attributes: Sequence[str], estimated: ArrayLike, labelled: ArrayLike, counts: NDArray[np.float64]
+) -> dict[str, NDArray[np.float64]]:
+    """Return tau, mcc and pearson of examples, shape (n_draws,), by how often each attribute was drawn, (n_draws, k).
+
+    As in `analysis.methods.gep.evaluation.agreements`; pairs of two attributes count as often as both were drawn.
+    """
+    x, y = (np.asarray(side, float).round(EQUAL) for side in (estimated, labelled))
+    codes = pd.factorize(np.asarray(attributes, object))[0]
+    member = np.equal.outer(np.arange(counts.shape[1]), codes).astype(float)
+    order = [np.sign(np.subtract.outer(side, side)) for side in (x, y)]
+
+    def pairs(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+        block = member @ matrix @ member.T
+        whole = np.einsum("ra,ab,rb->r", counts, block, counts, optimize=True)
+        return whole - (counts**2 - counts) @ np.diag(
+            block
+        )  # pairs of an attribute, as often as it was drawn
+
+    with np.errstate(invalid="ignore", divide="ignore"):
+        apart = np.sqrt(pairs(np.abs(order[0])) * pairs(np.abs(order[1])))
+        tau = np.where(apart > 0, np.clip(pairs(order[0] * order[1]) / apart, -1.0, 1.0), np.nan)
+    times = counts @ member
+    signs = np.nan_to_num(_correlation((x >= 0).astype(float), (y >= 0).astype(float), times))
+    pearson = np.where(apart > 0, _correlation(x, y, times), np.nan)
+    return {"tau": tau, "mcc": np.where(times.any(axis=1), signs, np.nan), "pearson": pearson}
 
 
-def _tau(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    agree, first, second = sums
-    untied = np.sqrt(first) * np.sqrt(second)
-    return np.where(untied > 0, np.clip(agree / np.where(untied > 0, untied, 1.0), -1.0, 1.0), np.nan)
+def _correlation(x: NDArray, y: NDArray, times: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Correlation of examples that count so often, (n_draws,); NaN where one side is constant."""
+    n = times.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        left, right = (side - times @ side[:, None] / n for side in (x, y))
+        size = np.sqrt((times * left**2).sum(axis=1) * (times * right**2).sum(axis=1))
+        return np.where(size > 1e-12, (times * left * right).sum(axis=1) / size, np.nan)
 
 
-def _confusion(
-    x: NDArray[np.float64], y: NDArray[np.float64], kept: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """Return whether an example is kept, positive on either side, and on both; 0 counts as positive."""
-    up, true = (x >= 0) & kept, (y >= 0) & kept
-    return np.stack([kept, up, true, up & true], axis=1).astype(float)
+def artificial_set(
+    labels: Sequence[Audit],
+    estimates: Mapping[str, Sequence[Audit]],
+    first: str,
+    second: str,
+    *,
+    examples: int = EACH_SCALE,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return groups of images with a known difference of frequencies, and what estimates make of them (appendix C).
+
+    For each attribute and scale differences are drawn at random from the scale's 19; a group of images of the first
+    indicator and one of the second are then put together, drawn with replacement from those with and those without the
+    attribute, so that their frequencies differ by just that. Where in 0 to 1 the two frequencies lie is drawn evenly
+    among those that the images allow; the paper leaves it open, and the size of a group (its differences are multiples
+    of 1/80).
+
+    `labels` are of both settings, as in the paper, with the same attributes; `estimates`, by name, of the same images
+    in the same layout. One row per example: ``attribute``, ``scale``, ``labelled`` (the difference), and a column for
+    each estimate; what cannot be put together, because an indicator has no image with (or without) the attribute, is
+    left out.
+    """
+
+    def images(audits: Sequence[Audit]) -> list[NDArray[np.float64]]:  # of each indicator, (n, n_attributes)
+        size = len(labels[0].attributes)
+        return [
+            np.concatenate([one.of(word).reshape(-1, size) for one in audits]) for word in (first, second)
+        ]
+
+    truth, estimated = images(labels), {name: images(audits) for name, audits in estimates.items()}
+    rng = np.random.default_rng(seed)
+    rows = []
+    for attribute, name in enumerate(labels[0].attributes):
+        pools = [[np.flatnonzero(side[:, attribute] == label) for label in (0, 1)] for side in truth]
+        for scale, largest in SCALES.items():
+            for _ in range(examples):
+                difference = int(rng.integers(-9, 10)) * largest // 9
+                groups = _groups(pools, difference, rng)
+                if groups:
+                    means = {
+                        source: float(
+                            sides[0][groups[0], attribute].mean() - sides[1][groups[1], attribute].mean()
+                        )
+                        for source, sides in estimated.items()
+                    }
+                    about = {"attribute": name, "scale": scale, "labelled": difference / GROUP_IMAGES}
+                    rows.append(about | means)
+    return pd.DataFrame(rows, columns=["attribute", "scale", "labelled", *estimates])
 
 
-def _mcc(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Correlation of signs; 0 where a side has one sign alone, as scikit-learn has it."""
-    n, up, true, both = sums.T
-    size = np.sqrt(up * (n - up)) * np.sqrt(true * (n - true))
-    value = np.where(size > 0, (n * both - up * true) / np.where(size > 0, size, 1.0), 0.0)
-    return np.where(n > 0, value, np.nan)
+def _groups(
+    pools: Sequence[Sequence[NDArray[np.intp]]], difference: int, rng: np.random.Generator
+) -> list[NDArray[np.intp]]:
+    """A group of images of either word, from those without and with an attribute, whose counts differ by so many.
 
-
-def _pearson(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    n, x, y, xx, yy, xy = sums.T
-    size = np.sqrt(np.maximum(n * xx - x * x, 0.0)) * np.sqrt(np.maximum(n * yy - y * y, 0.0))
-    enough = size > 1e-12 * np.maximum(n, 1) * np.sqrt(np.maximum(xx * yy, 1e-300))
-    return np.where(enough, np.clip((n * xy - x * y) / np.where(enough, size, 1.0), -1.0, 1.0), np.nan)
+    Empty where there are none.
+    """
+    images = GROUP_IMAGES
+    counts = [
+        (count, count - difference)
+        for count in range(max(0, difference), min(images, images + difference) + 1)
+        if all(
+            (len(pool[1]) or not there) and (len(pool[0]) or there == images)
+            for pool, there in zip(pools, (count, count - difference))
+        )
+    ]
+    if not counts:
+        return []
+    return [
+        np.concatenate([rng.choice(pool[1], there), rng.choice(pool[0], images - there)])
+        if 0 < there < images
+        else rng.choice(pool[int(there > 0)], images)
+        for pool, there in zip(pools, counts[int(rng.integers(len(counts)))])
+    ]

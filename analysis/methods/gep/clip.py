@@ -6,7 +6,8 @@ The observe stage embeds the images and, once for a run, the sentences of `analy
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -89,37 +90,32 @@ def _all_ways(config: Config, images: NDArray, text: Mapping[str, NDArray]) -> d
     made: dict[str, NDArray[np.float64]] = {}
     known = set()
     for variant in ("", *config.gep.variants):
-        options, asked = audit.options_of(config, variant), audit.sentences(config, variant)
+        ensemble, asked = audit.options_of(config, variant).ensemble, audit.sentences(config, variant)
         assert asked is not None
-        of = {"C": (), "CC": asked.reference, "CLS": (asked.positive, asked.negative, options.ensemble)}
-        fresh = [name for name, what in of.items() if (name, what) not in known]
-        known |= set(of.items())
-        values = estimated(images, asked, text, seeds=range(options.ensemble), which=fresh)
-        made |= {f"{name} {variant}".strip(): value for name, value in values.items()}
+        names = np.stack([text[name] for name in asked.names])
+        ways = {
+            ("C",): partial(estimates.similarity, images, names),
+            ("CC", asked.reference): partial(
+                estimates.calibrated_similarity, images, names, text[asked.reference]
+            ),
+        }
+        if asked.positive:
+            what = "CLS", asked.positive, asked.negative, ensemble
+            ways[what] = partial(_classified, images, asked, text, ensemble)
+        made |= {f"{key[0]} {variant}".strip(): way() for key, way in ways.items() if key not in known}
+        known |= {*ways}
     return made
 
 
-def estimated(
-    images: NDArray,
-    asked: Sentences,
-    texts: Mapping[str, NDArray],
-    *,
-    seeds: Sequence[int] = estimates.SEEDS,
-    which: Collection[str] = ("C", "CC", "CLS"),
-) -> dict[str, NDArray[np.float64]]:
-    """Return C, CC and CLS (of these `which`) of every image and attribute, shape (n_images, n_attributes) each."""
-    names = np.stack([texts[name] for name in asked.names])
-    made = {}
-    if "C" in which:
-        made["C"] = estimates.similarity(images, names)
-    if "CC" in which:
-        made["CC"] = estimates.calibrated_similarity(images, names, texts[asked.reference])
-    if "CLS" in which and asked.positive:
-        negative = np.stack([texts[one] for one in asked.negative])
-        sides = [np.stack([texts[one] for one in positive]) for positive in asked.positive]
-        said = [estimates.classified(images, positive, negative, seeds=seeds) for positive in sides]
-        made["CLS"] = np.column_stack(said)
-    return made
+def _classified(
+    images: NDArray, asked: Sentences, texts: Mapping[str, NDArray], ensemble: int
+) -> NDArray[np.float64]:
+    """CLS of every image and attribute."""
+    negative = np.stack([texts[one] for one in asked.negative])
+    sides = [np.stack([texts[one] for one in positive]) for positive in asked.positive]
+    return np.column_stack(
+        [estimates.classified(images, positive, negative, seeds=range(ensemble)) for positive in sides]
+    )
 
 
 def _images(run: Run) -> pd.DataFrame:

@@ -1,8 +1,7 @@
 """Audits of attributes (GEP): ``triptych audit gep images FOLDER`` and ``compare``.
 
 ``images`` audits folders of images of other programs. ``compare`` draws the vectors and scores of several runs side by
-side and writes the scores, a leaderboard with differences between models, how estimates follow the artificial sets of
-all runs together, and the paper's tables as LaTeX.
+side and writes the scores, a leaderboard with differences between models, and the paper's tables as LaTeX.
 """
 
 from __future__ import annotations
@@ -14,17 +13,14 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.methods.gep.artificial import agreement_of_examples
 from analysis.methods.gep.leaderboard import describe_leaderboard, leaderboard
 from analysis.methods.gep.method import METHOD
-from analysis.methods.gep.page_tests import first_source
-from analysis.methods.gep.sources import ORDER
+from analysis.methods.gep.sources import ORDER, first_source
 from analysis.report.figures.style import files
 from analysis.report.format import interval, number, p_value
 from analysis.report.section import documents, figures, measured
 from analysis.studies.compare.summary import named
 from analysis.tables.registry import read
-from analysis.tables.spec import Measured
 from probes import command_line
 from probes.csv_text import csv_bytes
 from probes.errors import UserError
@@ -40,10 +36,10 @@ def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
     opened_runs = [open_run(path) for path in paths]
     runs = dict(zip(named(opened_runs), opened_runs))
     scores = {name: read(run, "gep_score") for name, run in runs.items()}
-    common = set.intersection(*(set(score["source"]) for score in scores.values()))
-    chosen = source or next((name for name in ORDER if name in common), None)
+    chosen = source or first_source(*scores.values())
+    common = [name for name in ORDER if all(name in set(score["source"]) for score in scores.values())]
     if chosen not in common:
-        listed = ", ".join(name for name in ORDER if name in common) or "none"
+        listed = ", ".join(common) or "none"
         raise UserError(
             f"--source: expected one that read all of these runs ({listed}), got {chosen}: choose another"
         )
@@ -54,7 +50,8 @@ def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
     write_bytes(out / "scores.csv", csv_bytes(rows))
     main = rows[rows["kind"] == "contrast"]
     pairs = list(main[["first", "second"]].drop_duplicates().itertuples(index=False, name=None))
-    shown = side_by_side(runs, chosen, out)
+    shown = measured(METHOD, runs)
+    shown.words["source"] = chosen
     for name, text in documents(shown):
         write_bytes(out / f"{name}.tex", text.encode())
     for first, second in pairs:
@@ -86,24 +83,6 @@ def several(options: argparse.Namespace, audit: Callable[[argparse.Namespace], R
     for name, folder in zip(names, options.folder):
         audit(argparse.Namespace(**vars(options) | {"folder": folder, "out": options.out / name}))
     return compare([options.out / name for name in names], options.out / COMPARISON, source=None)
-
-
-def side_by_side(runs: Mapping[str, Run], source: str, out: Path) -> Measured:
-    """Return several audits as one, by what a source reads in all; where all have artificial sets, with their mix.
-
-    The mix is written to ``artificial.csv``.
-    """
-    shown = measured(METHOD, runs)
-    shown.words["source"] = source
-    held = [name for name, run in runs.items() if "gep_artificial" in run.tables()]
-    if 1 < len(held) == len(runs):
-        mixed = agreement_of_examples(shown.tables["gep_artificial"], shown.config.measure)
-        write_bytes(out / "artificial.csv", csv_bytes(mixed))
-        own = shown.tables["gep_artificial_agreement"]
-        shown.tables["gep_artificial_agreement"] = pd.concat(
-            [own, mixed.assign(model="mix")], ignore_index=True
-        )
-    return shown
 
 
 def _line(row: Mapping[str, Any], source: str) -> str:

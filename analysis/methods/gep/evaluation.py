@@ -1,38 +1,28 @@
-"""How well an estimate of the GEP vector follows labels (Zhang et al. 2023, section 6 and appendices C, D)."""
+"""How well an estimate of the GEP vector follows labels (Zhang et al. 2023, section 6 and appendix D)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from analysis.methods.gep.scores import Audit
 
-GROUP_IMAGES = 80  # of a group of an artificial set: the differences of Table 17 are multiples of 1/80
-EQUAL = (
-    12  # digits after the point: differences that are equal but for the order of a sum are ties, and 0 is 0
-)
+# digits after the point: differences that are equal but for the order of a sum are ties, and 0 is 0
+EQUAL = 12
 CEILING_DRAWS = 400
-EACH_SCALE = 10  # examples of an attribute and scale
-# largest difference of each scale of Table 17, in images of 80; its 19 differences are evenly spaced
-SCALES = {"1.0": 72, "0.5": 36, "0.25": 18, "0.125": 9}
 
 
 def agreements(
-    estimated: ArrayLike, labelled: ArrayLike, *, zero: str = "positive"
+    estimated: ArrayLike, labelled: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
     """Return how pairs of GEP vectors, shape (n_pairs, n), agree: tau, mcc, pearson and n, shape (n_pairs,) each.
 
     Kendall's tau-b: the same order of differences. Matthews' correlation of their signs: the same direction; the paper
-    counts a difference of 0 as positive (appendix D), and since a labelled difference of 0 has no direction to be found
-    it can be ``left out``; 0 where one vector has one sign alone. NaN on either side is left out; ``n`` counts the
-    rest.
+    counts a difference of 0 as positive (appendix D); 0 where one vector has one sign alone. NaN on either side is left
+    out; ``n`` counts the rest.
     """
     first, second = (np.asarray(side, float).round(EQUAL) for side in (estimated, labelled))
     known = ~(np.isnan(first) | np.isnan(second))
-    kept = known & (second != 0) if zero == "left out" else known
     upper = np.triu_indices(first.shape[1], 1)
     both = known[:, upper[0]] & known[:, upper[1]]
     order = [np.where(both, np.sign(side[:, upper[0]] - side[:, upper[1]]), 0.0) for side in (first, second)]
@@ -41,9 +31,9 @@ def agreements(
         tau = np.clip((order[0] * order[1]).sum(axis=1) / np.where(apart > 0, apart, np.nan), -1.0, 1.0)
     varied = apart > 0
     pearson = np.where(varied, _correlation(first, second, known), np.nan)
-    signs = _correlation((first >= 0).astype(float), (second >= 0).astype(float), kept)
+    signs = _correlation((first >= 0).astype(float), (second >= 0).astype(float), known)
     # where all of a side's signs are alike the correlation of signs is 0, as scikit-learn has it
-    mcc = np.where(kept.any(axis=1), np.nan_to_num(signs), np.nan)
+    mcc = np.where(known.any(axis=1), np.nan_to_num(signs), np.nan)
     return tau, mcc, pearson, known.sum(axis=1)
 
 
@@ -101,79 +91,3 @@ def label_ceiling(labels: Audit, estimate: Audit, first: str, second: str, *, se
     whole = np.tile((there / images)[0] - (there / images)[1], (CEILING_DRAWS, 1))
     tau = agreements(drawn[:, 0] - drawn[:, 1], whole)[0]
     return float(tau[~np.isnan(tau)].mean()) if (~np.isnan(tau)).any() else np.nan
-
-
-def artificial_set(
-    labels: Sequence[Audit],
-    estimates: Mapping[str, Sequence[Audit]],
-    first: str,
-    second: str,
-    *,
-    examples: int = EACH_SCALE,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Return groups of images with a known difference of frequencies, and what estimates make of them (appendix C).
-
-    For each attribute and scale differences are drawn at random from the scale's 19; a group of images of the first
-    indicator and one of the second are then put together, drawn with replacement from those with and those without the
-    attribute, so that their frequencies differ by just that. Where in 0 to 1 the two frequencies lie is drawn evenly
-    among those that the images allow; the paper leaves it open, and the size of a group (its differences are multiples
-    of 1/80).
-
-    `labels` are of both settings, as in the paper, with the same attributes; `estimates`, by name, of the same images
-    in the same layout. One row per example: ``attribute``, ``scale``, ``labelled`` (the difference), and a column for
-    each estimate; what cannot be put together, because an indicator has no image with (or without) the attribute, is
-    left out.
-    """
-
-    def images(audits: Sequence[Audit]) -> list[NDArray[np.float64]]:  # of each indicator, (n, n_attributes)
-        size = len(labels[0].attributes)
-        return [
-            np.concatenate([one.of(word).reshape(-1, size) for one in audits]) for word in (first, second)
-        ]
-
-    truth, estimated = images(labels), {name: images(audits) for name, audits in estimates.items()}
-    rng = np.random.default_rng(seed)
-    rows = []
-    for attribute, name in enumerate(labels[0].attributes):
-        pools = [[np.flatnonzero(side[:, attribute] == label) for label in (0, 1)] for side in truth]
-        for scale, largest in SCALES.items():
-            for _ in range(examples):
-                difference = int(rng.integers(-9, 10)) * largest // 9
-                groups = _groups(pools, difference, rng)
-                if groups:
-                    means = {
-                        source: float(
-                            sides[0][groups[0], attribute].mean() - sides[1][groups[1], attribute].mean()
-                        )
-                        for source, sides in estimated.items()
-                    }
-                    about = {"attribute": name, "scale": scale, "labelled": difference / GROUP_IMAGES}
-                    rows.append(about | means)
-    return pd.DataFrame(rows, columns=["attribute", "scale", "labelled", *estimates])
-
-
-def _groups(
-    pools: Sequence[Sequence[NDArray[np.intp]]], difference: int, rng: np.random.Generator
-) -> list[NDArray[np.intp]]:
-    """A group of images of either word, from those without and with an attribute, whose counts differ by so many.
-
-    Empty where there are none.
-    """
-    images = GROUP_IMAGES
-    counts = [
-        (count, count - difference)
-        for count in range(max(0, difference), min(images, images + difference) + 1)
-        if all(
-            (len(pool[1]) or not there) and (len(pool[0]) or there == images)
-            for pool, there in zip(pools, (count, count - difference))
-        )
-    ]
-    if not counts:
-        return []
-    return [
-        np.concatenate([rng.choice(pool[1], there), rng.choice(pool[0], images - there)])
-        if 0 < there < images
-        else rng.choice(pool[int(there > 0)], images)
-        for pool, there in zip(pools, counts[int(rng.integers(len(counts)))])
-    ]

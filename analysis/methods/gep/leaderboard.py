@@ -1,7 +1,7 @@
 """A leaderboard of audits: scores of several models in the same contexts, their differences and ranks.
 
 Models are compared in the contexts and attributes that all of them have, each context of one with the same context of
-the other. Beside them stand the scores that Zhang et al. 2023 and their site print, where the audit is theirs.
+the other.
 """
 
 from __future__ import annotations
@@ -12,60 +12,20 @@ import numpy as np
 import pandas as pd
 
 from analysis.methods.gep import scores
-from analysis.methods.gep.powered import powered
 from analysis.methods.gep.scores import Audit
 from analysis.methods.gep.sources import POWERED
-from analysis.methods.gep.stage import checker_readings, read_audits
-from analysis.methods.gep.tables import LABELS
+from analysis.methods.gep.stage import AuditReadings, checker_readings, read_sources
 from analysis.report.format import interval, number
 from analysis.stats.absolute_mean import score_differences
 from probes.errors import UserError
-from probes.prompts import sets
 from probes.runs.run import Run
-
-SETTING = ("setting", "first", "second", "source")
-BOARD_COLUMNS = (
-    *(*SETTING, "model", "score", "raw", "rank", "best_rank", "worst_rank"),
-    *("n_attributes", "n_contexts", "level", "printed_in"),
-)
-DIFFERENCE_COLUMNS = (
-    *(*SETTING, "model", "other", "difference", "low", "high", "low_all", "high_all"),
-    *("n_contexts", "level"),
-)
-# Of woman and man, by the setting; labels of people have two digits. CLS is by CLIP ViT-L/14.
-TABLE_6, SITE = "Zhang et al. 2023, Table 6", "salt-nlp.github.io/GEP"
-PAIR = {"feminine", "masculine"}  # indicators as the paper has them
-PUBLISHED = (
-    ("neutral", "human", "CogView2", 0.02, TABLE_6),
-    ("neutral", "human", "DALLE-2", 0.05, TABLE_6),
-    ("neutral", "human", "Stable Diffusion", 0.07, TABLE_6),
-    ("explicit", "human", "CogView2", 0.18, TABLE_6),
-    ("explicit", "human", "DALLE-2", 0.12, TABLE_6),
-    ("explicit", "human", "Stable Diffusion", 0.14, TABLE_6),
-    ("neutral", "CLS", "CogView2", 0.0379, TABLE_6),
-    ("neutral", "CLS", "DALLE-2", 0.0426, TABLE_6),
-    ("neutral", "CLS", "Stable Diffusion", 0.0447, TABLE_6),
-    ("explicit", "CLS", "CogView2", 0.0925, TABLE_6),
-    ("explicit", "CLS", "DALLE-2", 0.0518, TABLE_6),
-    ("explicit", "CLS", "Stable Diffusion", 0.0632, TABLE_6),
-    ("explicit", "CLS", "Stable Diffusion v1.2", 0.054, SITE),
-    ("explicit", "CLS", "Stable Diffusion v1.4", 0.059, SITE),
-    ("explicit", "CLS", "Stable Diffusion v1.5", 0.064, SITE),
-    ("explicit", "CLS", "Stable Diffusion v2.0 base", 0.065, SITE),
-    ("explicit", "CLS", "Stable Diffusion v2.1 base", 0.078, SITE),
-    ("explicit", "CLS", "prompthero/openjourney", 0.073, SITE),
-    ("explicit", "CLS", "hakurei/waifu-diffusion", 0.067, SITE),
-    ("explicit", "CLS", "Lykon/DreamShaper", 0.034, SITE),
-)
 
 
 def source_audits(run: Run, source: str) -> dict[str, Audit]:
     """Return what a source read from a run's images, by setting."""
     seen = checker_readings(run, None) if source in ("checker", POWERED) else None
-    audits = read_audits(run, seen)
-    if source == POWERED:
-        audits = [one.audit for one in powered(audits, run.config)]
-    return {one.setting: one for one in audits if one.source == source}
+    readings = AuditReadings(run, read_sources(run, seen))
+    return {one.setting: one for one in readings.everything if one.source == source}
 
 
 def leaderboard(
@@ -74,86 +34,62 @@ def leaderboard(
     """Return the scores and ranks of several models, and the differences between them, paired by context.
 
     Smallest score first: ``score`` less what errors add, ``raw`` as in the paper, ``rank`` and the ranks between which
-    it lies (`analysis.stats.absolute_mean`). Printed scores have a ``raw`` and ``printed_in``, and no rank.
-    ``low_all`` and ``high_all`` of a difference are of all pairs of a setting at once.
+    it lies (`analysis.stats.absolute_mean`). ``low_all`` and ``high_all`` of a difference are of all pairs of a setting
+    at once. Models that were not audited alike are a UserError.
     """
     read = {name: source_audits(run, source) for name, run in runs.items()}
-    first = next(iter(read))
-    boards, differences = [], []
+    boards, differences = [pd.DataFrame()], [pd.DataFrame()]
     for setting in dict.fromkeys(setting for audits in read.values() for setting in audits):
         audits = {name: one.get(setting) for name, one in read.items()}
+        first = next(iter(audits))
         for name, one in audits.items():
-            _same(runs, first, name, audits[first], one, setting)
-        alike = {name: one for name, one in audits.items() if one is not None}
+            _same(runs[first], runs[name], audits[first], one, setting)
+        alike = [scores.like(one, audits[first]) for one in audits.values()]
         for pair in pairs:
-            board, between = _compared(alike, setting, pair, source, runs[first].config.measure.level)
+            about = {"setting": setting, "first": pair[0], "second": pair[1], "source": source}
+            board, between = _compared([*audits], alike, about, runs[first].config.measure.level)
             boards.append(board)
             differences.append(between)
-    return tuple(  # type: ignore[return-value]
-        pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(columns))
-        for frames, columns in ((boards, BOARD_COLUMNS), (differences, DIFFERENCE_COLUMNS))
-    )
+    return pd.concat(boards, ignore_index=True), pd.concat(differences, ignore_index=True)
 
 
-def _same(
-    runs: Mapping[str, Run], first: str, name: str, one: Audit | None, other: Audit | None, setting: str
-) -> None:
+def _same(run: Run, other_run: Run, one: Audit | None, other: Audit | None, setting: str) -> None:
     """Raise where two models were not audited alike."""
     for what in ("attributes", "contexts", "indicators"):
-        sides = [() if audit is None else getattr(audit, what) for audit in (one, other)]
-        if set(sides[0]) != set(sides[1]):
-            odd = sorted(set(sides[0]) ^ set(sides[1]))
+        sides = [set() if audit is None else {*getattr(audit, what)} for audit in (one, other)]
+        if odd := sorted(sides[0] ^ sides[1]):
             raise UserError(
-                f"{runs[name].path}: expected the {what} of {runs[first].path} in the {setting} setting, got others"
+                f"{other_run.path}: expected the {what} of {run.path} in the {setting} setting, got others"
                 f" ({', '.join(odd[:3])}{' ...' if len(odd) > 3 else ''} in one alone): compare audits of the same"
             )
 
 
 def _compared(
-    audits: Mapping[str, Audit], setting: str, pair: tuple[str, str], source: str, level: float
+    models: list[str], audits: Sequence[Audit], about: Mapping[str, str], level: float
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    whole = {name: scores.like(one, next(iter(audits.values()))) for name, one in audits.items()}
-    each = {name: scores.by_context(one, *pair) for name, one in whole.items()}
-    known = ~np.isnan(np.stack([*each.values()])).any(axis=0)
+    each = np.stack([scores.by_context(one, about["first"], about["second"]) for one in audits])
+    known = ~np.isnan(each).any(axis=0)
     attributes = known.any(axis=0)
     contexts = known[:, attributes].all(axis=1)
-    about = (setting, *pair, source)
-    names = list(each)
     if contexts.sum() < 2:
-        return pd.DataFrame(columns=list(BOARD_COLUMNS)), pd.DataFrame(columns=list(DIFFERENCE_COLUMNS))
-    found = score_differences([one[contexts][:, attributes] for one in each.values()], level=level)
-    size = (int(attributes.sum()), found.n, level, "")
-    rows = [
-        (*about, name, found.score[k], found.raw[k], int(rank), found.best[k], found.worst[k], *size)
-        for k, (name, rank) in enumerate(zip(names, pd.Series(found.score).rank(method="min")))
-    ]
-    labels = tuple(next(iter(whole.values())).attributes)
-    rows += [
-        (*about, model, np.nan, value, pd.NA, pd.NA, pd.NA, len(labels), np.nan, level, printed)
-        for model, value, printed in (published(setting, source, labels) if set(pair) == PAIR else ())
-    ]
-    board = pd.DataFrame(rows, columns=list(BOARD_COLUMNS)).sort_values("raw", kind="stable")
-    between = [
-        (*about, names[i], names[j], *row, found.n, level)
-        for (i, j), *row in zip(
-            found.pairs, found.difference, found.low, found.high, found.low_all, found.high_all
-        )
-    ]
-    return board, pd.DataFrame(between, columns=list(DIFFERENCE_COLUMNS))
-
-
-def published(setting: str, source: str, attributes: Sequence[str]) -> list[tuple[str, float, str]]:
-    """Return the scores that are printed of an audit of the paper's attributes: model, score and where."""
-    if set(attributes) != set(sets.read("gep")["axes"]["attribute"]):
-        return []
-    kind = "human" if source in (*LABELS, POWERED) else source
-    return [row[2:] for row in PUBLISHED if row[:2] == (setting, kind)]
+        return pd.DataFrame(), pd.DataFrame()
+    board, between = score_differences(list(each[:, contexts][..., attributes]), level=level)
+    size = {"n_attributes": int(attributes.sum()), "n_contexts": int(contexts.sum()), "level": level}
+    board["rank"] = board["score"].rank(method="min").astype(int)
+    board = board.assign(**about, model=models, **size).rename(
+        columns={"best": "best_rank", "worst": "worst_rank"}
+    )
+    names = {
+        name: [models[place] for place in between[side]]
+        for name, side in (("model", "first"), ("other", "second"))
+    }
+    return board.sort_values("raw", kind="stable"), between.assign(**names).assign(**about, **size)
 
 
 def describe_leaderboard(board: pd.DataFrame, differences: pd.DataFrame) -> list[str]:
     """Return what a leaderboard says, a line for each model's rank and each difference."""
     lines = []
-    for row in board[board["printed_in"] == ""].to_dict("records"):
+    for row in board.to_dict("records"):
         best, worst = row["best_rank"], row["worst_rank"]
         between = f"rank {best}" if best == worst else f"rank {best} to {worst}, which cannot be told apart"
         lines.append(

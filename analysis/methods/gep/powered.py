@@ -19,20 +19,12 @@ from analysis.methods.gep.scores import Audit, like, place
 from analysis.methods.gep.sources import POWERED
 from analysis.stats.prediction_powered import (
     PredictionPowered,
-    labels_needed,
     prediction_powered,
     rectified,
     score_interval,
     weights,
 )
 from probes.config.schema import Config
-
-COLUMNS = (
-    *("setting", "labels", "prediction", "first", "second", "kind", "attribute", "value", "raw"),
-    *("low", "high"),
-    *("half_width", "labelled_first", "labelled_second", "images_first", "images_second"),
-    *("wanted", "needed", "level", "reason"),
-)
 
 
 class Powered:
@@ -86,47 +78,34 @@ def powered_table(
 ) -> pd.DataFrame:
     """Return what labels and estimate say together, one row per setting, pair and attribute (none: the score).
 
-    ``low`` and ``high`` hold what labels of all images of this audit would give; ``needed`` is how many labels of each
-    word and attribute an interval of half-width ``wanted`` takes.
+    ``low`` and ``high`` hold what labels of all images of this audit would give; of the score, ``value`` is less what
+    its error adds.
     """
-    rows = []
-    level, wanted = config.measure.level, config.gep.half_width
+    frames = []
+    level = config.measure.level
     for one in readings:
         for first, second, kind in compared:
             if not {first, second} <= {*one.audit.indicators}:
                 continue
-            about = (one.audit.setting, one.labels, one.prediction, first, second, kind)
-            said = one.pair(first, second)
-            needed, of_score = labels_needed(said, wanted, level=level)
-            rows += [
-                (*about, *row, wanted, needed[a], level, said.reason[a])
-                for a, row in enumerate(_by_attribute(one, said, level))
-            ]
-            rows.append((*about, *_of_score(said, level), wanted, of_score, level, _why(said)))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-def _by_attribute(one: Powered, said: PredictionPowered, level: float):
-    low, high = said.interval(level)
-    for a, name in enumerate(one.audit.attributes):
-        half = (high[a] - low[a]) / 2
-        value, counts = said.difference[a], (*said.labelled[:, a], *said.images[:, a])
-        yield name, value, np.abs(value), low[a], high[a], half, *counts
-
-
-def _of_score(said: PredictionPowered, level: float) -> tuple:
-    """The mean absolute difference less what its error adds, with its interval and the labels of all attributes."""
-    score = score_interval(said, level=level)
-    there = said.reason == ""
-    half = (score.high - score.low) / 2
-    counts = (*said.labelled[:, there].sum(axis=1), *said.images[:, there].sum(axis=1))
-    return ("", score.score, score.raw, score.low, score.high, half, *counts)
-
-
-def _why(said: PredictionPowered) -> str:
-    """Return why there is no score, or what it leaves out."""
-    absent = int((said.reason != "").sum())
-    return f"{absent} of {len(said.reason)} attributes have too few labels" if absent else ""
+            found = one.pair(first, second)
+            (low, high), score = found.interval(level), score_interval(found, level=level)
+            known = found.reason == ""
+            few = f"{(~known).sum()} of {len(known)} attributes have too few labels"
+            columns = {
+                "attribute": [*one.audit.attributes, ""],
+                "value": [*found.difference, score.score],
+                "raw": [*np.abs(found.difference), score.raw],
+                "low": [*low, score.low],
+                "high": [*high, score.high],
+                "reason": [*found.reason, "" if known.all() else few],
+            }
+            for name, counts in (("labelled", found.labelled), ("images", found.images)):
+                for side, row in zip(("first", "second"), counts):
+                    columns[f"{name}_{side}"] = [*row, row[known].sum()]
+            about = {"setting": one.audit.setting, "labels": one.labels, "prediction": one.prediction}
+            about |= {"first": first, "second": second, "kind": kind, "level": level}
+            frames.append(pd.DataFrame(columns).assign(**about))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
 def _by_indicator(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -6,11 +6,14 @@ made it, it is laid out in the same way.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from analysis.methods.gep.scores import Audit, audit
+from analysis.methods.gep.scores import Audit
 from analysis.observe.features.attribute_audit import SETTINGS, attributes, places
 from analysis.stats.annotators import krippendorff_alpha, majority, no_alpha
 from probes.prompts.grammar.nouns import lemma
@@ -29,14 +32,30 @@ def lay_out(run: Run, said: pd.DataFrame, source: str) -> list[Audit]:
     noise = run.config.sampler.noise if run.config.paired else "unpaired"
     found = []
     for setting in SETTINGS:
-        rows = table[table["setting"] == setting]
+        rows = table[table["setting"] == setting].sort_values("triplet", kind="stable")
         read = rows[rows["value"].notna()]
         rows = rows[rows["context"].isin(read["context"]) & rows["attribute"].isin(read["attribute"])]
         if len(rows):
-            about = {"setting": setting, "source": source, "noise": noise}
-            names = {"indicators": list(run.config.indicators), "attributes": order}
-            found.append(audit(rows.sort_values("triplet", kind="stable"), **about, **names))
+            axes = {"context": rows["context"], "indicator": run.config.indicators, "attribute": order}
+            names = {
+                name: tuple(dict.fromkeys(one for one in axis if one in set(rows[name])))
+                for name, axis in axes.items()
+            }
+            found.append(Audit(_values(rows, names), *names.values(), setting, source, noise))
     return found
+
+
+def _values(rows: pd.DataFrame, names: Mapping[str, Sequence[str]]) -> NDArray[np.float64]:
+    """The array of `Audit` of a row an image and attribute; ``image`` tells the images of a prompt apart."""
+    images = rows.groupby(["context", "indicator"], sort=False)["image"].transform(
+        lambda column: pd.factorize(column, sort=True)[0]
+    )
+    contexts, words, attributes = map(len, names.values())
+    # in memory by attribute and word: the order in which means add up
+    values = np.full((attributes, words, contexts, int(images.max()) + 1), np.nan).transpose(2, 1, 3, 0)
+    context, word, attribute = (pd.Categorical(rows[name], categories=names[name]).codes for name in names)
+    values[context, word, images, attribute] = rows["value"].astype(float)
+    return values
 
 
 def _apart(table: pd.DataFrame) -> pd.Series:
@@ -51,6 +70,17 @@ def placed(run: Run) -> pd.DataFrame:
     where = pd.DataFrame(map(asdict, places(run.config)))
     samples = run.samples(["sample_id", "triplet", "seed", "indicator"]).merge(where, on="triplet")
     return samples[~samples["sample_id"].isin(run.left_out())]
+
+
+def prediction_table(run: Run, said: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return what each source says of each image, one row per image and attribute; without variants of estimates.
+
+    In the explicit setting an image is read for the attribute that its prompt names.
+    """
+    known = [table.assign(source=source) for source, table in said.items() if " " not in source]
+    rows = placed(run).merge(pd.concat(known).dropna(subset="value"), on="sample_id")
+    rows = rows[(rows["setting"] != "explicit") | (rows["attribute"] == rows["named"])]
+    return rows.sort_values(["triplet", "seed"], kind="stable", ignore_index=True)
 
 
 def from_checker(run: Run, seen: pd.DataFrame) -> pd.DataFrame:

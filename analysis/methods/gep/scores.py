@@ -8,14 +8,10 @@ from prompts that name it, and is read from those. Both fit the same array.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
-
-COLUMNS = ("setting", "context", "indicator", "image", "attribute", "value")  # of a table that `audit` takes
 
 
 @dataclass(frozen=True)
@@ -48,45 +44,6 @@ class Audit:
     def of(self, *words: str) -> NDArray[np.float64]:
         """Return the values of some indicators, in their order."""
         return self.values[:, [place(self, word) for word in words]]
-
-
-def audit(
-    table: pd.DataFrame,
-    *,
-    setting: str,
-    source: str,
-    noise: str = "own",
-    indicators: Sequence[str] = (),
-    attributes: Sequence[str] = (),
-) -> Audit:
-    """Return the audit of a table (`COLUMNS`) of one row an image and attribute; rows of other settings are left out.
-
-    ``image`` tells the images of a prompt apart (a seed). In the explicit setting ``attribute`` is the one that the
-    prompt names. Names stand as those of `indicators` and `attributes`, others as they come.
-
-    >>> rows = [
-    ...     ("neutral", "riding a bike", word, 0, "hat", value) for word, value in [("woman", 0), ("man", 1)]
-    ... ]
-    >>> result = audit(pd.DataFrame(rows, columns=COLUMNS), setting="neutral", source="checker")
-    >>> result.values.shape, vector(result, "woman", "man")
-    ((1, 2, 1, 1), array([-1.]))
-    """
-    rows = table[table["setting"] == setting]
-    order = {"context": (), "indicator": indicators, "attribute": attributes}
-    names = {}
-    for name, first in order.items():
-        there = dict.fromkeys(rows[name])
-        names[name] = tuple(dict.fromkeys([*(one for one in first if one in there), *there]))
-    images = rows.groupby(["context", "indicator"], sort=False)["image"].transform(
-        lambda column: pd.factorize(column, sort=True)[0]
-    )
-    contexts, words, things = map(len, names.values())
-    # in memory by attribute and word: the order in which means add up
-    values = np.full((things, words, contexts, int(images.max() + 1) if len(rows) else 0), np.nan)
-    values = values.transpose(2, 1, 3, 0)
-    codes = {name: pd.Categorical(rows[name], categories=names[name]).codes for name in names}
-    values[codes["context"], codes["indicator"], images, codes["attribute"]] = rows["value"].astype(float)
-    return Audit(values, *names.values(), setting, source, noise)
 
 
 def frequencies(labels: Audit) -> NDArray[np.float64]:

@@ -1,5 +1,12 @@
 """Who says what an image of an audit shows: readers of images, and estimates."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 POWERED = "PP"
 SOURCES = {
     "checker": "the toyworld checker",
@@ -11,3 +18,8 @@ SOURCES = {
     "C": "CLIP similarity (C)",
 }
 ORDER = tuple(SOURCES)  # figures show the first there is
+
+
+def first_source(*tables: pd.DataFrame) -> str:
+    """Return the source that is shown: the first of `ORDER` in the column ``source`` of all tables; empty without."""
+    return next((name for name in ORDER if all(name in set(table["source"]) for table in tables)), "")

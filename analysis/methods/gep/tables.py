@@ -7,8 +7,9 @@ since both words are drawn in each, and its images share it (`analysis.methods.g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,32 +18,16 @@ from numpy.typing import NDArray
 from analysis.methods.gep import scores
 from analysis.methods.gep.evaluation import agreements, label_ceiling
 from analysis.methods.gep.inference import infer
-from analysis.methods.gep.powered import POWERED
 from analysis.methods.gep.scores import Audit, like
+from analysis.methods.gep.sources import POWERED, first_source
 from analysis.stats.auc import roc_auc
+from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.resampling import resample_counts
 from analysis.study import Comparison
 from probes.config.schema import Measure
 
+UNDEFINED = 0.05  # share of resamples without a value with which an interval is still given
 LABELS = ("checker", "human")  # sources that say whether an attribute is there; the others estimate it
-KEY = ("setting", "source")
-PAIR = ("first", "second", "kind")
-FREQUENCY_COLUMNS = (*KEY, "indicator", "attribute", "frequency", "n_images", "n_contexts")
-VECTOR_COLUMNS = (
-    *(*KEY, *PAIR, "attribute", "difference", "low", "high", "p_value", "p_adjusted"),
-    *("unit", "n_units", "n_contexts", "level", "reason"),
-)
-SCORE_COLUMNS = (
-    *(*KEY, *PAIR, "score", "floor", "p_value", "p_adjusted", "p_smallest"),
-    *("debiased", "low", "high", "n_attributes", "unit", "n_contexts", "level", "reason"),
-)
-CONTEXT_COLUMNS = (*KEY, *PAIR, "context", "score", "n_attributes")
-AGREEMENT_COLUMNS = (
-    *("setting", "source", "labels", "first", "second", "measure", "value", "low", "high", "ceiling"),
-    *("n", "n_contexts", "level", "reason"),
-)
-AUC_COLUMNS = ("source", "labels", "attribute", "auc", "n_with", "n_without")
-MEASURES = ("tau", "mcc", "mcc_nonzero", "pearson")
 
 
 def pairs(comparison: Comparison) -> list[tuple[str, str, str]]:
@@ -56,28 +41,25 @@ def pairs(comparison: Comparison) -> list[tuple[str, str, str]]:
     kinds = [
         (*pair, "reference" if comparison.reference in pair else "contrast") for pair in comparison.leaning
     ]
-    meaning: dict[str, list[str]] = {}
-    for name in comparison.names:
-        meaning.setdefault(comparison.controls.get(name, name), []).append(name)
     if not any(kind == "contrast" for *_, kind in kinds):  # two words, one of which has to be the reference
-        kinds = [(first, second, "contrast") for first, second, _ in kinds]
-    same = [(*pair, "control") for names in meaning.values() for pair in combinations(names, 2)]
-    return kinds + same
+        kinds = [(*pair, "contrast") for pair in comparison.leaning]
+    meaning = {name: comparison.controls.get(name, name) for name in comparison.names}
+    return kinds + [
+        (*pair, "control") for pair in combinations(meaning, 2) if len({meaning[name] for name in pair}) == 1
+    ]
 
 
 def frequency_table(audits: Iterable[Audit]) -> pd.DataFrame:
     """Return the frequency of each attribute, or the mean of an estimate, by indicator (Eq. 1; Tables 11, 12)."""
-    rows = []
-    for one in audits:
-        frequency = scores.frequencies(one)
-        images = (~np.isnan(one.values)).sum(axis=(0, 2))
-        contexts = (~np.isnan(one.values)).any(axis=2).sum(axis=0)
-        rows += [
-            (one.setting, one.source, word, name, frequency[i, a], images[i, a], contexts[i, a])
-            for i, word in enumerate(one.indicators)
-            for a, name in enumerate(one.attributes)
-        ]
-    return pd.DataFrame(rows, columns=list(FREQUENCY_COLUMNS))
+    rows = _values(audits)
+    rows = rows.assign(read=rows["context"].where(rows["value"].notna()))
+    groups = rows.groupby(["setting", "source", "indicator", "attribute"], sort=False)
+    columns = {
+        "frequency": ("value", "mean"),
+        "n_images": ("value", "count"),
+        "n_contexts": ("read", "nunique"),
+    }
+    return groups.agg(**columns).reset_index()
 
 
 def inferred_tables(
@@ -89,39 +71,48 @@ def inferred_tables(
     paper's, of the attributes that were read in two units or more; ``debiased`` is less what the errors of the vector
     add to it (`analysis.stats.absolute_mean.inverted_mean`), and its ``low`` inverts the test of ``p_value``: it is 0
     exactly where that is not below 1 - ``level``. What the page says is adjusted over settings and contrasts by
-    `analysis.methods.gep.page_tests.adjust_page`.
+    `adjust_page`.
     """
     vectors, rows = [], []
-    for one in audits:
-        for pair in _there(one, compared):
-            found = infer(one, *pair[:2], measure)
-            about = dict(zip((*KEY, *PAIR), (one.setting, one.source, *pair)))
-            about |= {"unit": found.unit, "n_contexts": found.n_contexts, "level": measure.level}
-            names = ("difference", "low", "high", "p_value", "p_adjusted", "n_units", "reason")
-            each = {name: getattr(found, name) for name in names}
-            vectors.append(pd.DataFrame(about | {"attribute": one.attributes} | each)[list(VECTOR_COLUMNS)])
-            rows.append(
-                about
-                | {"score": found.score.raw, "debiased": found.score.score, "n_attributes": found.score.n}
-                | {"low": found.score.low, "high": found.score.high, "reason": found.score_reason}
-                | {"floor": found.floor, "p_value": found.score_p, "p_smallest": found.smallest_p}
-            )
-    vector = pd.concat(vectors, ignore_index=True) if vectors else pd.DataFrame(columns=list(VECTOR_COLUMNS))
-    return vector, pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
+    for one, about in _compared(audits, compared):
+        vector, score = infer(one, about["first"], about["second"], measure)
+        about |= {"level": measure.level}
+        vectors.append(vector.assign(**about))
+        rows.append(score | about)
+    return pd.concat(vectors, ignore_index=True), pd.DataFrame(rows)
+
+
+def adjust_page(vector: pd.DataFrame, score: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return both tables with ``p_adjusted`` over what the page says; NaN in scores of which it says nothing.
+
+    A sentence asks of each setting and contrast whether attributes differ by more than chance gives. These p-values are
+    adjusted for one another (Holm 1979), and an attribute differs only where its setting and contrast does.
+    """
+    asked = ["setting", "first", "second"]
+    source = first_source(score)
+    said, of_vector = (
+        (table["source"] == source) & (table["kind"] == "contrast") for table in (score, vector)
+    )
+    score = score.assign(p_adjusted=score["p_value"].where(said))
+    score.loc[said, "p_adjusted"] = adjust_p_values(score.loc[said, "p_value"], method="holm")
+    whole = vector[asked].merge(score[said], on=asked, how="left")["p_adjusted"].to_numpy(float)
+    own = vector["p_adjusted"].astype(float)
+    return vector.assign(p_adjusted=own.where(~of_vector, np.maximum(own, whole))), score
+
+
+def more_than_chance(row: Mapping[str, Any], alpha: float) -> bool:
+    """Return whether the score of a row of ``tables/gep_score`` is called more than chance, at level `alpha`."""
+    return bool(row["p_adjusted"] < alpha and row["score"] > row["floor"])
 
 
 def context_table(audits: Iterable[Audit], compared: Sequence[tuple[str, str, str]]) -> pd.DataFrame:
     """Return the score of every context apart (Table 15); its floor is far above that of all contexts together."""
-    rows = []
-    for one in audits:
-        for pair in _there(one, compared):
-            each = scores.by_context(one, *pair[:2])
-            there = (~np.isnan(each)).sum(axis=1)
-            rows += [
-                (one.setting, one.source, *pair, context, value, count)
-                for context, value, count in zip(one.contexts, scores.score(each), there)
-            ]
-    return pd.DataFrame(rows, columns=list(CONTEXT_COLUMNS))
+    frames = []
+    for one, about in _compared(audits, compared):
+        each = scores.by_context(one, about["first"], about["second"])
+        columns = {"score": scores.score(each), "n_attributes": (~np.isnan(each)).sum(axis=1)}
+        frames.append(pd.DataFrame({**about, "context": one.contexts, **columns}))
+    return pd.concat(frames, ignore_index=True)
 
 
 def agreement_table(
@@ -129,110 +120,87 @@ def agreement_table(
 ) -> pd.DataFrame:
     """Return how the vector of every estimate follows that of labels (Tables 4, 19), with intervals over contexts.
 
-    Kendall's tau-b, Matthews' correlation of signs (``mcc``: 0 counted as positive, as in the paper; ``mcc_nonzero``:
-    without attributes whose labelled difference is 0) and Pearson's correlation over attributes. Intervals are
-    percentiles of resampled contexts, of both vectors at once: the paper has none.
+    Kendall's tau-b, Matthews' correlation of signs (0 counted as positive, as in the paper) and Pearson's correlation
+    over attributes. Intervals are percentiles of resampled contexts, of both vectors at once: the paper has none.
+    `POWERED` is compared with the checker alone: it is made of labels, and of people's there are no more than it took.
     """
     rows = []
-    for labels, estimate in judged(audits):
-        for first, second, kind in _there(labels, compared):
-            if kind != "contrast":
+    contrasts = [pair for pair in compared if pair[2] == "contrast"]
+    for labels, about in _compared((one for one in audits if one.source in LABELS), contrasts):
+        words, by = (about["first"], about["second"]), about.pop("source")
+        for estimate in audits:
+            known = estimate.source != POWERED or by == "checker"
+            if estimate.setting != labels.setting or estimate.source == by or not known:
                 continue
-            vectors = [scores.vector(one, first, second)[None] for one in (estimate, labels)]
-            at_hand, n = _agreements(*vectors)
-            drawn = _resampled(estimate, labels, first, second, measure)
-            contexts = int((~np.isnan(labels.values)).any(axis=(1, 2, 3)).sum())
-            ceiling = label_ceiling(labels, estimate, first, second, seed=measure.seed)
-            for name in MEASURES:
-                ends = percentiles(drawn[name], measure.level)
-                rows.append(
-                    (
-                        *(labels.setting, estimate.source, labels.source, first, second, name),
-                        *(at_hand[name][0], *ends, ceiling if name == "tau" else np.nan),
-                        *(n[0], contexts, measure.level),
-                        "" if np.isfinite(ends[0]) else "too few contexts, or no difference to order",
-                    )
-                )
-    return pd.DataFrame(rows, columns=list(AGREEMENT_COLUMNS))
+            truth = like(labels, estimate)
+            counts = np.ones((1, len(truth.contexts)))
+            if len(truth.contexts) > 1:
+                counts = np.vstack([counts, resample_counts(counts.size, measure.bootstrap, measure.seed)])
+            *values, n = agreements(*(_vectors(one, words, counts) for one in (estimate, truth)))
+            ceiling = label_ceiling(truth, estimate, *words, seed=measure.seed)
+            about |= {"source": estimate.source, "labels": by, "n": n[0], "level": measure.level}
+            about["n_contexts"] = int((~np.isnan(truth.values)).any(axis=(1, 2, 3)).sum())
+            drawn = dict(zip(("tau", "mcc", "pearson"), values))
+            new = with_percentiles(drawn, about, measure.level, "too few contexts, or no difference to order")
+            rows += [row | {"ceiling": ceiling if row["measure"] == "tau" else np.nan} for row in new]
+    return pd.DataFrame(rows)
 
 
-def _agreements(
-    estimated: NDArray[np.float64], labelled: NDArray[np.float64]
-) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.int64]]:
-    """Every measure of pairs of vectors, a row each, and how many differences they share."""
-    tau, mcc, pearson, n = agreements(estimated, labelled)
-    nonzero = agreements(estimated, labelled, zero="left out")[1]
-    return dict(zip(MEASURES, (tau, mcc, nonzero, pearson))), n
+def with_percentiles(
+    drawn: Mapping[str, NDArray[np.float64]], about: Mapping[str, Any], level: float, reason: str
+) -> list[dict[str, Any]]:
+    """Return a row a measure: its first value, and percentiles of the others, resampled; else the reason."""
+    rows, ends = [], [(1 - level) / 2, (1 + level) / 2]
+    for name, values in drawn.items():
+        row = {**about, "measure": name, "value": values[0], "low": np.nan, "high": np.nan, "reason": reason}
+        if len(values) > 1 and np.isnan(values[1:]).mean() <= UNDEFINED:
+            row["low"], row["high"] = np.nanquantile(values[1:], ends)
+            row["reason"] = ""
+        rows.append(row)
+    return rows
 
 
-def _resampled(estimate: Audit, labels: Audit, first: str, second: str, measure: Measure):
-    """Agreement of both vectors over contexts drawn again and again."""
-    if len(labels.contexts) < 2:
-        return dict.fromkeys(MEASURES, np.empty(0))
-    counts = resample_counts(len(labels.contexts), measure.bootstrap, measure.seed).astype(float)
-    means = []
-    for one in (estimate, labels):
-        sides = []
-        for word in (first, second):
-            values = one.values[:, scores.place(one, word)]
-            chosen = ~np.isnan(values)
-            values = np.where(chosen, values, 0.0).sum(axis=1)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                sides.append(counts @ values / (counts @ chosen.sum(axis=1)))
-        means.append(sides[0] - sides[1])
-    return _agreements(*means)[0]
+def _vectors(one: Audit, words: tuple[str, str], counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The vectors where each context counts so often, shape (n_draws, n_attributes)."""
+    values = one.of(*words)
+    sums, n = np.nansum(values, axis=2), (~np.isnan(values)).sum(axis=2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        first, second = ((counts @ sums[:, word]) / (counts @ n[:, word]) for word in (0, 1))
+    return first - second
 
 
-def percentiles(values: NDArray[np.float64], level: float) -> tuple[float, float]:
-    """Return the ends of an interval, where nearly all draws have a value; else NaN."""
-    known = values[~np.isnan(values)]
-    if len(known) < 0.95 * max(len(values), 1) or not len(known):
-        return np.nan, np.nan
-    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
-
-
-def auc_table(audits: Sequence[Audit]) -> pd.DataFrame:
+def auc_table(audits: Iterable[Audit]) -> pd.DataFrame:
     """Return the area under the ROC curve of every estimate by attribute, over both settings (Tables 7, 16)."""
-    rows = []
-    for (source, by), both in by_estimate(audits).items():
-        for name in dict.fromkeys(name for labels, _ in both for name in labels.attributes):
-            columns = [
-                (estimate.values[..., a].ravel(), labels.values[..., a].ravel())
-                for labels, estimate in both
-                if name in labels.attributes
-                for a in (labels.attributes.index(name),)
-            ]
-            values, truth = (np.concatenate(side) for side in zip(*columns))
-            known = ~np.isnan(values)
-            there, absent = int((truth[known] > 0.5).sum()), int((truth[known] <= 0.5).sum())
-            rows.append((source, by, name, roc_auc(values, truth), there, absent))
-    return pd.DataFrame(rows, columns=list(AUC_COLUMNS))
+    rows = _values(one for one in audits if one.source != POWERED).dropna(subset="value")
+    labels = rows[rows["source"].isin(LABELS)].rename(columns={"source": "labels", "value": "truth"})
+    both = rows.merge(labels, on=["setting", "context", "indicator", "image", "attribute"])
+    both = both[both["source"] != both["labels"]].assign(there=lambda own: own["truth"] > 0.5)
+    if both.empty:
+        return both
+    groups = both.groupby(["source", "labels", "attribute"], sort=False)
+    areas = groups[["value", "truth"]].apply(lambda own: roc_auc(own["value"], own["truth"]))
+    with_it, images = groups["there"].sum(), groups.size()
+    return pd.DataFrame({"auc": areas, "n_with": with_it, "n_without": images - with_it}).reset_index()
 
 
-def judged(audits: Sequence[Audit]) -> list[tuple[Audit, Audit]]:
-    """Return labels with every other reading of the same setting, the labels laid out as it is.
-
-    `POWERED` is held against the checker alone: it is made of labels, and of people's there are no more than it took.
-    """
-    return [
-        (like(labels, other), other)
-        for labels in audits
-        if labels.source in LABELS
-        for other in audits
-        if other.setting == labels.setting and other.source != labels.source
-        if other.source != POWERED or labels.source == "checker"
-    ]
+def _values(audits: Iterable[Audit]) -> pd.DataFrame:
+    """What audits read, a row an image and attribute: NaN where nothing was read."""
+    frames = []
+    for one in audits:
+        axes = {"context": one.contexts, "indicator": one.indicators}
+        axes |= {"image": range(one.values.shape[2]), "attribute": one.attributes}
+        index = pd.MultiIndex.from_product(axes.values(), names=axes)
+        frame = pd.DataFrame({"value": one.values.ravel()}, index).reset_index()
+        frames.append(frame.assign(setting=one.setting, source=one.source))
+    return pd.concat(frames, ignore_index=True)
 
 
-def by_estimate(audits: Sequence[Audit]) -> dict[tuple[str, str], list[tuple[Audit, Audit]]]:
-    """Return `judged` pairs of all settings by estimate and labels; `POWERED` reads no single images."""
-    held: dict[tuple[str, str], list[tuple[Audit, Audit]]] = {}
-    for labels, estimate in judged(audits):
-        if estimate.source != POWERED:
-            held.setdefault((estimate.source, labels.source), []).append((labels, estimate))
-    return held
-
-
-def _there(one: Audit, compared: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-    return [pair for pair in compared if {*pair[:2]} <= {*one.indicators}]
+def _compared(
+    audits: Iterable[Audit], compared: Sequence[tuple[str, str, str]]
+) -> Iterator[tuple[Audit, dict[str, Any]]]:
+    """Every audit with each pair of which it has both words, and what a row says of these."""
+    for one in audits:
+        for first, second, kind in compared:
+            if {first, second} <= {*one.indicators}:
+                about = {"setting": one.setting, "source": one.source}
+                yield one, about | {"first": first, "second": second, "kind": kind}

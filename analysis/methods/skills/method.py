@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pkgutil import resolve_name
 from typing import Any
 
 import pandas as pd
 
 from analysis.methods.skills.detections import read_scored_images
 from analysis.methods.skills.people import answered_images, people_table
-from analysis.methods.skills.scores import ACCURACY, CLASSES, NUMBER, NUMBER_AND_CLASS, TASKS
+from analysis.methods.skills.scores import ACCURACY, CLASSES, NUMBER, NUMBER_AND_CLASS
 from analysis.methods.skills.tables import ALL, AVERAGE, accuracy_table, image_table
 from analysis.tables.objects.detector_error import Checked
 from analysis.tables.objects.human_answers import LABELS
@@ -60,15 +59,8 @@ def words(shown: Measured) -> dict[str, Any]:
         "rules": ", ".join(f"{skill} {rule.replace('_', ' ')}" for skill, rule in rules.items()),
         "detector": rows["detector"].iloc[0],
         "threshold": rows["threshold"].iloc[0],
+        "answered": "skills_answers" in shown.tables,
     }
-
-
-def _table2(shown: Measured) -> pd.DataFrame:
-    """Accuracy by skill beside shuffled images and chance."""
-    whole = shown.rows("skills_accuracy", "split == 'all' and task == 'accuracy'").set_index("skill")
-    whole = whole.reindex([*TASKS, AVERAGE])[["value", "shuffled", "chance"]]
-    whole = whole.rename(columns={"value": shown.config.model_name}).melt(ignore_index=False, var_name="name")
-    return whole.reset_index()
 
 
 def _table(name: str, rows: str, columns: Sequence[str], **options: Any) -> TableSpec:
@@ -78,7 +70,8 @@ def _table(name: str, rows: str, columns: Sequence[str], **options: Any) -> Tabl
     return TableSpec(name, "skills", rows, columns, make=make, **options)
 
 
-_SHARE = "{{ number(value) }} {{ interval(low, high) if defined(low) else reason }}"
+_SHARE = "{{ number(100 * value, 1) }} {{ interval(100 * low, 100 * high, 1) if defined(low) else reason }}"
+_SHUFFLED = "{{ number(100 * shuffled, 2) }}"
 _ANSWER = """
 {% set shares = namespace(found=[]) %}
 {% for row in rows if row.split == "all" and row.task == "accuracy" and row.skill != "average" and defined(row.value) %}
@@ -89,6 +82,13 @@ By the detector, {{ listed(shares.found) }} {{ "show" if shares.found | length >
 {% else %}
 No image could be judged.
 {% endif %}
+
+{% for row in rows if row.split == "all" and row.task == "accuracy" and row.skill != "average" %}
+{% if row.left_out or row.without_image %}
+Of {{ row.skill }}, {{ counted(row.left_out, "image") }} could not be judged, and
+ {{ counted(row.without_image, "prompt") }} had no image: they are in no number here.
+{% endif %}
+{% endfor %}
 """
 
 
@@ -96,9 +96,13 @@ METHOD = MethodSpec(
     needs={"skills": "a run whose prompts ask for skills (`prompts: {from: paintskills}`)"},
     inputs=skill_tables,
     alone=asks_for_skills,
-    page=lambda run: resolve_name("analysis.methods.skills.page:write_report")(run, METHOD),  # which draws
     title="Visual skills",
     anchor="skills",
+    intro="Do images show the object, the number and the relation that a prompt asks for (PaintSkills, Cho et al."
+    " 2023)? They do where the detector says so: what it misses or makes up counts for the model, and its accuracy on"
+    " images that are known to be right is the upper bound.{% if not answered %} Nobody has looked at these images:"
+    " `triptych labels sheet --about questions` asks people.{% endif %} What stands behind or within another has no"
+    " relation.",
     words=words,
     tables=(
         _table(
@@ -124,34 +128,26 @@ METHOD = MethodSpec(
                     "{{ titles[skill] }}: {{ tasks[skill ~ ' ' ~ task] }}",
                     {
                         "share": _SHARE,
-                        "shuffled": "{{ number(shuffled, 4) }}",
-                        "chance": "{{ number(chance, 4) }}",
+                        "shuffled": _SHUFFLED,
+                        "chance": "{{ number(100 * chance, 2) }}",
                         "images": "{{ n }}",
                         "prompts": "{{ n_prompts }}",
                     },
-                    "Share of images with its interval {{ over(unit) }}. Shuffled: the mean over all ways to deal the"
-                    " images out to the prompts of their skill. Chance: the same of images that all show what was asked"
-                    " for. Detections by {{ detector }}, with a score above {{ threshold }}; where the paper leaves a"
-                    " choice open, the rules are: {{ rules }}. A relation is the longer part of the way between the"
-                    " centres of two boxes.",
+                    "Images of {{ model }} that show it in percent, with its interval {{ over(unit) }}. Shuffled: the"
+                    " mean over all ways to deal the images out to the prompts of their skill. Chance: the same of"
+                    " images that all show what was asked for. Detections by {{ detector }}, with a score above"
+                    " {{ threshold }}; where the paper leaves a choice open, the rules are: {{ rules }}. A relation is"
+                    " the longer part of the way between the centres of two boxes.",
                     title="Accuracy of skills",
+                    latex="skills_table02",
                     where="split == 'all'",
                 ),
                 Pivot(
                     "{{ titles[skill] }}, {{ split.replace('_', ' ') }} {{ level }}",
-                    {"share": _SHARE, "shuffled": "{{ number(shuffled, 4) }}", "images": "{{ n }}"},
-                    "Share of images that show what was asked for.",
+                    {"share": _SHARE, "shuffled": _SHUFFLED, "images": "{{ n }}"},
+                    "Images that show what was asked for, in percent.",
                     title="By object, number, relation and template",
                     where="split != 'all' and task == 'accuracy'",
-                ),
-                Pivot(
-                    "{{ name }}",
-                    {"{{ skill.capitalize() }}": "{{ number(100 * value, 1) }}"},
-                    "Accuracy of visual skills of {{ model }}, by {{ detector }}, in percent.",
-                    latex="skills_table02",
-                    frame=_table2,
-                    note="Shuffled: the mean over all ways to deal the images out to the prompts of their skill."
-                    " Chance: the same of images that all show what was asked for.",
                 ),
             ),
         ),
@@ -167,14 +163,14 @@ METHOD = MethodSpec(
                     "{{ titles[skill] }}: {{ annotator }} beside {{ beside }}",
                     {
                         "share": _SHARE,
-                        "beside": "{{ number(other) }}",
-                        "the same": "{{ number(same) }}",
+                        "beside": "{{ number(100 * other, 1) }}",
+                        "the same": "{{ number(100 * same, 1) }}",
                         "kappa": "{{ number(kappa, 2) }}",
                         "images": "{{ n }}",
                         "undecided": "{{ undecided }}",
                     },
                     "What people say of some of the images (as in the paper’s Table 3), beside the detector or another"
-                    " annotator on the same ones: share that shows what was asked for, with its interval"
+                    " annotator on the same ones: percent that show what was asked for, with its interval"
                     " {{ over(unit) }}; how often both say the same, and Cohen’s kappa.",
                     title="What people say",
                     where="value == value",

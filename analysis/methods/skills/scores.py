@@ -26,7 +26,6 @@ from probes.config.measurement import Skills
 from probes.prompts.paintskills import SkillRequest
 
 VERSION = "paintskills/1"
-RELATIONS = ("above", "below", "left", "right")
 INVERSE = {"above": "below", "below": "above", "left": "right", "right": "left"}
 ACCURACY, NUMBER, NUMBER_AND_CLASS, CLASSES = "accuracy", "number", "number_and_class", "classes"
 TASKS = {
@@ -42,9 +41,8 @@ class DetectedObjects:
     """Detections over a threshold, by the classes that prompts ask for.
 
     ``counts`` (n_images, n_classes), ``total`` (n_images,) of any class; ``surest`` (2, n_images) the class of the
-    surest detection and of the next, -1 where it is another, or there is none; ``centres`` (n_images, n_classes,
-    n_detections, 2) x (to the right) and y (down) of the boxes' centres in pixels, the surest first, NaN beyond the
-    last.
+    surest detection and of the next, -1 where it is another, or there is none; ``centres`` (n_images, n_classes, 2, 2)
+    x (to the right) and y (down) of the centres of the two surest boxes of a class in pixels, NaN where there is none.
     """
 
     classes: tuple[str, ...]
@@ -79,25 +77,25 @@ def seen(
     surest[two["rank"], two["image"]] = two["which"]
     total = np.bincount(kept["image"], minlength=n_images)
     kept = kept[kept["which"] >= 0]
-    rank = kept.groupby(["image", "which"]).cumcount()
-    centres = np.full((n_images, len(classes), int(rank.max() + 1) if len(rank) else 1, 2), np.nan)
+    counts = np.zeros((n_images, len(classes)), np.int64)
+    np.add.at(counts, (kept["image"], kept["which"]), 1)
+    kept = kept.assign(rank=kept.groupby(["image", "which"]).cumcount()).query("rank < 2")
+    centres = np.full((*counts.shape, 2, 2), np.nan)
     for axis, name in enumerate("xy"):
-        centres[kept["image"], kept["which"], rank, axis] = (kept[f"{name}0"] + kept[f"{name}1"]) / 2
-    return DetectedObjects(tuple(classes), np.isfinite(centres[..., 0]).sum(axis=2), total, surest, centres)
+        centres[kept["image"], kept["which"], kept["rank"], axis] = (kept[f"{name}0"] + kept[f"{name}1"]) / 2
+    return DetectedObjects(tuple(classes), counts, total, surest, centres)
 
 
-def relation(offset: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the relation that an offset ``(..., 2)`` in pixels (x to the right, y down) is, as a place in `RELATIONS`.
+def relation(offset: NDArray[np.float64]) -> NDArray[np.str_]:
+    """Return the relation that an offset ``(..., 2)`` in pixels (x to the right, y down) is; empty of 0 or NaN.
 
-    -1 where there is none: the offset is 0 or NaN.
-
-    >>> [RELATIONS[place] for place in relation(np.array([[3.0, -2.0], [0.0, 5.0], [-4.0, 4.0]]))]
+    >>> relation(np.array([[3.0, -2.0], [0.0, 5.0], [-4.0, 4.0]])).tolist()
     ['right', 'below', 'left']
     """
     x, y = offset[..., 0], offset[..., 1]
-    wide = np.abs(x) >= np.abs(y)
-    side = np.where(wide, np.where(x > 0, 3, 2), np.where(y > 0, 1, 0))
-    return np.where(np.isnan(x) | ((x == 0) & (y == 0)), -1, side)
+    side = np.where(x > 0, "right", "left")
+    side = np.where(np.abs(x) >= np.abs(y), side, np.where(y > 0, "below", "above"))
+    return np.where(np.isnan(x) | ((x == 0) & (y == 0)), "", side)
 
 
 def right(
@@ -110,35 +108,18 @@ def right(
     if request.skill == "object":
         return {ACCURACY: number > 0 if rules.object == "any" else images.surest[0] == place}
     if request.skill == "count":
-        alone = (number == request.count) & (images.total == request.count)
-        correct = {"exact": number == request.count, "at_least": number >= request.count, "only": alone}
-        return {
-            ACCURACY: correct[rules.count],
-            NUMBER: images.total == request.count,
-            NUMBER_AND_CLASS: alone,
-        }
+        exact, whole = number == request.count, images.total == request.count
+        enough = exact if rules.count == "exact" else number >= request.count
+        return {ACCURACY: enough, NUMBER: whole, NUMBER_AND_CLASS: exact & whole}
     other = images.classes.index(request.object_b)
     both = number > 1 if other == place else (number > 0) & (images.counts[:, other] > 0)
     if rules.spatial == "surest":
         both = (np.sort(images.surest, axis=0) == np.sort([place, other])[:, None]).all(axis=0)
-        return {ACCURACY: both & _related(request, images, place, other, "first"), CLASSES: both}
-    return {ACCURACY: _related(request, images, place, other, rules.spatial), CLASSES: both}
-
-
-def _related(
-    request: SkillRequest, images: DetectedObjects, place: int, other: int, pick: str
-) -> NDArray[np.bool_]:
-    """Return whether what is asked about stands in the relation to the other, of the surest boxes or of any."""
-    a, b = images.centres[:, place], images.centres[:, other]
-    if pick == "first":
-        a, b = a[:, :1], (b[:, 1:2] if place == other else b[:, :1])
-    if a.shape[1] == 0 or b.shape[1] == 0:
-        return np.zeros(len(a), bool)
-    found = relation(b[:, :, None] - a[:, None])
-    wanted = [RELATIONS.index(request.relation)]
+    wanted = [request.relation]
     if place == other:  # nobody says which of the two is meant
-        wanted.append(RELATIONS.index(INVERSE[request.relation]))
-    return np.asarray(np.isin(found, wanted).any(axis=(1, 2)), bool)
+        wanted.append(INVERSE[request.relation])
+    offset = images.centres[:, other, int(place == other)] - images.centres[:, place, 0]
+    return {ACCURACY: both & np.isin(relation(offset), wanted), CLASSES: both}
 
 
 def judge(

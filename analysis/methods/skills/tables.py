@@ -84,16 +84,16 @@ def accuracy_table(scored: ScoredImages, level: float) -> pd.DataFrame:
     size over prompts (`analysis.stats.proportions.effective`), at `level`. The average of the skills (as in the paper's
     Table 2) has no interval. ``without_image`` counts prompts that have no image, which are in no other number.
     """
-    images, absent, rows = image_table(scored), _levels(scored.absent), []
+    images, rows = pd.concat([image_table(scored), _levels(scored.absent)]), []
     for skill, tasks in TASKS.items():
-        of_skill = [table[table["skill"] == skill] for table in (images, absent)]
-        for split, value, some, missing in _splits(*of_skill, skill):
+        for split, value, prompts in _splits(images[images["skill"] == skill], skill):
+            some = prompts[prompts["sample_id"].notna()]
             for task in tasks:
                 rows.append(
                     {
                         **{"skill": skill, "split": split, "level": value, "task": task},
                         **rate(some, task, level),
-                        "without_image": missing,
+                        "without_image": len(prompts) - len(some),
                         "shuffled": some[SHUFFLED + task].mean(),
                         "chance": some[CHANCE].mean() if task == ACCURACY else np.nan,
                         "rule": getattr(scored.rules, skill),
@@ -105,21 +105,15 @@ def accuracy_table(scored: ScoredImages, level: float) -> pd.DataFrame:
     return table.assign(threshold=scored.threshold, detector=scored.detector, version=VERSION)
 
 
-def _splits(
-    images: pd.DataFrame, absent: pd.DataFrame, skill: str
-) -> Iterator[tuple[str, str, pd.DataFrame, int]]:
-    """All images of a skill, then those of each level of each of its axes, and how many prompts there have none.
-
-    Levels stand in the order of the prompts, those without an image last.
-    """
-    every = pd.concat([images, absent])
-    if every.empty:
+def _splits(images: pd.DataFrame, skill: str) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """All images of a skill, then those of each level of each of its axes, in the order of the prompts."""
+    if images.empty:
         return
-    yield ALL, ALL, images, len(absent)
+    yield ALL, ALL, images
     for axis in dict.fromkeys((*AXES[skill][::-1], "template")):
-        levels = every[axis].unique()
+        levels = images[axis].unique()
         for value in filter(None, sorted(levels) if axis == "count" else levels):
-            yield axis, value, images[images[axis] == value], int((absent[axis] == value).sum())
+            yield axis, value, images[images[axis] == value]
 
 
 def rate(images: pd.DataFrame, task: str, level: float) -> dict[str, object]:

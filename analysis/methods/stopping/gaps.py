@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from analysis.stats.bootstrap import prompt_means
 from analysis.stats.confidence_sequences import sequence_interval
-from analysis.stats.word_pairs import prompt_gaps
-from analysis.stats.word_test import word_test
+from analysis.stats.word_test import prompt_gaps, word_test
 from analysis.tables.similarities.word_gap import SideWords
 
 Near = Callable[[str, str], NDArray[np.float64]]  # nearness of two words, shape (n_prompts, n_seeds)
@@ -43,57 +42,50 @@ class SequentialGap:
     n_left_out: int = 0  # prompts that were generated and lack a value
 
 
-@dataclass(frozen=True)
-class GapOfPrompts:
-    """Nearness of all words that a gap is made of, by prompt in the order in which they were generated."""
+def gap_after(
+    generated: int,
+    near: Near,
+    words: SideWords,
+    prompts: NDArray[np.int64],
+    *,
+    limit: float,
+    level: float,
+    reach: str = RUN,
+) -> SequentialGap | None:
+    """Return the gap after so many generated prompts; None where none of them has a value of every word.
 
-    words: SideWords
-    nearness: Mapping[tuple[str, str], NDArray[np.float64]]  # of two words, mean over seeds, (n_prompts,)
-    span: NDArray[np.float64]  # how far all similarities up to a prompt, this one with them, lie apart
-    prompts: NDArray[np.int64]  # their places in the order in which prompts are generated, ascending
-    limit: float  # how far similarities can lie apart: the range of the measure
-
-    @classmethod
-    def of(cls, near: Near, words: SideWords, prompts: NDArray[np.int64], limit: float) -> GapOfPrompts:
-        """Gather what is near what; seeds of a prompt are averaged, and a prompt that lacks a value is left out."""
-        sides = words.first, words.second
-        pairs = [(own, name) for side in sides for own in words.reference for name in side]
-        if min(map(len, sides)) > 1:
-            pairs += [pair for side in sides for pair in combinations(side, 2)]
-        values = np.stack([near(*pair) for pair in pairs])  # (pairs, prompts, seeds)
-        low, high = (end.accumulate(end.reduce(values, axis=(0, 2))) for end in (np.fmin, np.fmax))
-        means = prompt_means(values.transpose(1, 2, 0))
-        whole = ~np.isnan(means).any(axis=1)
-        return cls(words, dict(zip(pairs, means[whole].T)), (high - low)[whole], prompts[whole], limit)
-
-    def after(self, generated: int, *, level: float, reach: str = RUN) -> SequentialGap | None:
-        """Return the gap after so many prompts; None where none of them has a value of every word.
-
-        `reach`: a gap of a prompt is at most what similarities of the prompts before lie apart (``run``), or the whole
-        range of the measure (``measure``).
-        """
-        n = int((self.prompts < generated).sum())
-        if not n:
-            return None
-        words, near = self.words, {pair: values[:n] for pair, values in self.nearness.items()}
-        first, second = (
-            np.array([[near[own, name] for name in side] for own in words.reference])[..., None]
-            for side in (words.first, words.second)
-        )
-        several = min(len(words.first), len(words.second)) > 1
-        within = tuple(_table(near, side) for side in (words.first, words.second)) if several else None
-        values = prompt_gaps(first, second, within)[:, 0]
-        spans = np.full(n, self.limit) if reach == MEASURE else np.r_[self.limit, self.span[: n - 1]]
-        # the corrected gap is a difference of similarities and half of another
-        found = sequence_interval(values, level=level, reach=spans * (1.5 if several else 1))
-        low, high, half = found.low, found.high, np.nan
-        if several and n > 1:
-            half = float(word_test(first, second, within=within, level=level).words_half[0])
-        if np.isfinite(half):
-            low = found.mean - np.hypot(max(found.mean - low, 0.0), half)
-            high = found.mean + np.hypot(max(high - found.mean, 0.0), half)
-        ends = float(low), float(high), found.low, found.high
-        return SequentialGap(n, found.mean, *ends, half, found.e_value, generated - n)
+    Seeds of a prompt are averaged, and a prompt that lacks a value is left out. `prompts` are the places of what `near`
+    gives in the order in which prompts are generated, ascending. `reach`: a gap of a prompt is at most what
+    similarities of the prompts before lie apart (``run``), or the whole range of the measure, `limit` (``measure``).
+    """
+    sides, seen = (words.first, words.second), prompts < generated
+    pairs = [(own, name) for side in sides for own in words.reference for name in side]
+    if several := min(map(len, sides)) > 1:
+        pairs += [pair for side in sides for pair in combinations(side, 2)]
+    values = np.stack([near(*pair)[seen] for pair in pairs])  # (pairs, prompts, seeds)
+    lowest, highest = (end.accumulate(end.reduce(values, axis=(0, 2))) for end in (np.fmin, np.fmax))
+    means = prompt_means(values.transpose(1, 2, 0))
+    whole = ~np.isnan(means).any(axis=1)
+    if not (n := int(whole.sum())):
+        return None
+    nearness = dict(zip(pairs, means[whole].T))
+    first, second = (
+        np.array([[nearness[own, name] for name in side] for own in words.reference])[..., None]
+        for side in sides
+    )
+    within = tuple(_table(nearness, side) for side in sides) if several else None
+    gaps = prompt_gaps(first, second, within)[:, 0]
+    spans = np.full(n, limit) if reach == MEASURE else np.r_[limit, (highest - lowest)[whole][: n - 1]]
+    # the corrected gap is a difference of similarities and half of another
+    found = sequence_interval(gaps, level=level, reach=spans * (1.5 if several else 1))
+    low, high, half = found.low, found.high, np.nan
+    if several and n > 1:
+        half = float(word_test(first, second, within=within, level=level).words_half[0])
+    if np.isfinite(half):
+        low = found.mean - np.hypot(max(found.mean - low, 0.0), half)
+        high = found.mean + np.hypot(max(high - found.mean, 0.0), half)
+    ends = float(low), float(high), found.low, found.high
+    return SequentialGap(n, found.mean, *ends, half, found.e_value, generated - n)
 
 
 def _table(near: Mapping[tuple[str, str], NDArray[np.float64]], side: list[str]) -> NDArray[np.float64]:

@@ -18,12 +18,11 @@ from probes.stages.generate import generation
 
 
 def registered(run: Run, config: Config) -> StopQuestion:
-    """Return the question of a run that is to be drawn, once it is found to be the one that was registered."""
-    question, before = StopQuestion.of(config), run.meta.get(REGISTERED)
-    if before:
-        there, now = StopQuestion.stored(before).record(), question.record()
-        if name := next((name for name in now if now[name] != there[name]), None):
-            raise another_run_error(run, f"the registered question's {name}", there[name], now[name])
+    """Return the question of a run that is to be generated, once it is found to be the one that was registered."""
+    question = StopQuestion.of(config)
+    now, before = question.record(), run.meta.get(REGISTERED)
+    if before and (name := next((name for name in now if now[name] != before.get(name)), None)):
+        raise another_run_error(run, f"the registered question's {name}", before.get(name), now[name])
     return question
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.methods.stopping.gaps import GapOfPrompts, SequentialGap
+from analysis.methods.stopping.gaps import SequentialGap, gap_after
 from analysis.methods.stopping.question import StopQuestion
 from analysis.study import indicators
 from analysis.tables.similarities.pictures import image_similarities
@@ -49,18 +49,17 @@ class Looks:
     def at(self, parts: int) -> SequentialGap | None:
         """Return what is found after so many parts; None where no prompt is whole."""
         prompts = prompts_at_looks(self.config, self.question)[parts]
-        return self._gap(parts).after(prompts, level=self.question.level, reach=self.question.reach)
+        return self._gaps(parts)(prompts)
 
     def path(self) -> Iterator[SequentialGap]:
         """Yield what each look found, at the parts that are there from the first on."""
         kinds = kinds_of_capture(self.config.capture)
         existing = set.intersection(*({*part_files(self.run.path / kind)} for kind in kinds))
         last = next(part for part in count() if part not in existing)
-        gap = self._gap(last) if last else None
+        gap = self._gaps(last) if last else None
         for parts, prompts in prompts_at_looks(self.config, self.question).items():
-            if gap is not None and parts <= last:
-                look = gap.after(prompts, level=self.question.level, reach=self.question.reach)
-                yield from [look] if look is not None else []
+            if gap and parts <= last and (look := gap(prompts)) is not None:
+                yield look
 
     def require_captured(self) -> None:
         """Refuse, once a part is there, a run that does not capture what it is asked of."""
@@ -77,8 +76,8 @@ class Looks:
         kinds = dict.fromkeys(kinds_of_capture(self.config.capture), parts)
         return Run(self.run.path, {**self.run.meta, KINDS: kinds})
 
-    def _gap(self, parts: int) -> GapOfPrompts:
-        """Read the first so many parts."""
+    def _gaps(self, parts: int) -> Callable[[int], SequentialGap | None]:
+        """Read the first so many parts; return what gives the gap after so many of their prompts."""
         run, metric, members = self._run(parts), self.question.shown, indicators(self.config)
         names = [member.name for member in members]
         controls = {member.name: member.control for member in members if member.control}
@@ -91,7 +90,9 @@ class Looks:
         def near(one: str, other: str) -> NDArray[np.float64]:
             return metric.sign * family.pair(one, other, names)[..., 0]
 
-        return GapOfPrompts.of(near, words, family.prompts, metric.high - metric.low)
+        options = {"level": self.question.level, "reach": self.question.reach}
+        limit = metric.high - metric.low
+        return lambda prompts: gap_after(prompts, near, words, family.prompts, limit=limit, **options)
 
     def _compared(self, run: Run, samples: pd.DataFrame, names: list[str]) -> pd.DataFrame:
         """Similarities of pictures, where the question is of these; those of a former look are kept."""

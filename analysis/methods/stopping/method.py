@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 
 from analysis.methods.stopping.gaps import SequentialGap
 from analysis.methods.stopping.looks import Looks
-from analysis.methods.stopping.question import StopQuestion
+from analysis.methods.stopping.question import FIRST, SECOND, StopQuestion
 from analysis.report.format import amount
 from analysis.report.section import Lead, lines
 from analysis.tables.spec import Measured, MethodSpec, Pivot, TableSpec
@@ -21,7 +22,7 @@ NAME, VERSION = "stopping", "stopping/1"
 NOT_YET = "too few prompts to rule anything out"
 COLUMNS = (
     *("look", "n_prompts", "n_left_out", "measure", "metric", "contrast", "gap", "low", "high", "level"),
-    *("prompts_low", "prompts_high", "words_half", "e_value", "p_anytime", "within", "answer", "reason"),
+    *("prompts_low", "prompts_high", "words_half", "e_value", "within", "answer", "reason"),
     "version",
 )
 _ANSWER = """
@@ -72,40 +73,38 @@ def read_looks(run: Run, sharing: object = None, checked: object = None) -> Look
 
 def looks_table(question: StopQuestion, path: Iterable[SequentialGap]) -> pd.DataFrame | None:
     """Table ``stopping``: one row per look; None where no prompt is whole."""
-    rows = []
-    for number, look in enumerate(path):
-        answer = question.answer(look)
-        ends = {name: getattr(look, name) for name in ("low", "high", "prompts_low", "prompts_high")}
-        unbounded = not np.isfinite([ends["low"], ends["high"]]).all()
-        rows.append(
-            {
-                "look": number,
-                **{name: getattr(look, name) for name in COLUMNS if hasattr(look, name)},
-                **{name: getattr(question, name) for name in ("measure", "metric", "level", "within")},
-                **{name: value if np.isfinite(value) else np.nan for name, value in ends.items()},
-                "contrast": "-".join(question.contrast),
-                "p_anytime": min(1.0, 1 / look.e_value) if look.e_value > 0 else 1.0,
-                "answer": dict(zip(("first", "second"), question.contrast)).get(answer, answer),
-                "reason": NOT_YET if unbounded else "",
-                "version": VERSION,
-            }
-        )
-    return pd.DataFrame(rows, columns=list(COLUMNS)) if rows else None
+    looks, contrast = list(path), question.contrast
+    if not looks:
+        return None
+    table = pd.DataFrame([asdict(look) for look in looks])
+    ends = table[["low", "high", "prompts_low", "prompts_high"]]
+    asked = {name: getattr(question, name) for name in ("measure", "metric", "level", "within")}
+    sides = dict(zip((FIRST, SECOND), contrast))
+    answers = [sides.get(answer, answer) for answer in map(question.answer, looks)]
+    table = table.assign(
+        look=range(len(looks)),
+        **asked,
+        **ends.where(np.isfinite(ends)),
+        contrast="-".join(contrast),
+        answer=answers,
+        reason=np.where(np.isfinite(ends[["low", "high"]]).all(axis=1), "", NOT_YET),
+        version=VERSION,
+    )
+    return table[list(COLUMNS)]
 
 
 def words(shown: Measured) -> dict[str, Any]:
     """Names that the templates know: the question, and the last look."""
-    registered, last = shown.run.meta[REGISTERED], shown.rows(NAME).iloc[-1].to_dict()
+    registered = shown.run.meta[REGISTERED]
     question = StopQuestion.stored(registered)
-    about = {
-        "question": question,
-        "quantity": question.shown,
-        "last": last,
-        "images": shown.run.meta["images"],
-    }
     first, second = question.contrast
-    within = amount(question.within, question.shown)
-    return about | {"sha256": registered["sha256"], "first": first, "second": second, "close": within}
+    return {
+        **{"question": question, "quantity": question.shown, "first": first, "second": second},
+        "last": shown.rows(NAME).iloc[-1].to_dict(),
+        "images": shown.run.meta["images"],
+        "sha256": registered["sha256"],
+        "close": amount(question.within, question.shown),
+    }
 
 
 def lead(shown: Measured) -> Lead:

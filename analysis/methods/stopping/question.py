@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
@@ -27,7 +27,7 @@ class StopQuestion:
     question: str
     measure: str  # as in `measure.primary`; `metric` is its name in tables
     metric: str
-    contrast: tuple[str, str]
+    contrast: Sequence[str]
     within: float  # the gap that would matter, or half the width that is wanted
     level: float
     fewest: int  # prompts before the first look
@@ -53,7 +53,7 @@ class StopQuestion:
             stop.question,
             metric.key,
             metric.metric,
-            contrasts(config)[0],
+            [*contrasts(config)[0]],
             within if stop.within is None else stop.within,
             config.measure.level,
             min(stop.fewest, most),
@@ -65,8 +65,7 @@ class StopQuestion:
     @classmethod
     def stored(cls, registered: Mapping[str, Any]) -> StopQuestion:
         """Return the question that a run's record holds."""
-        values = {name: registered[name] for name in cls.__dataclass_fields__ if name in registered}
-        return cls(**{**values, "contrast": tuple(values["contrast"])})
+        return cls(**{name: value for name, value in registered.items() if name != "sha256"})
 
     @property
     def shown(self) -> Metric:
@@ -80,17 +79,17 @@ class StopQuestion:
             amount(self.within, metric),
             f"{first} and {second} prompts, as seen from {reference} prompts",
         )
-        nearer = f"re {metric.noun} {reference} prompts nearer to those of {first} or of {second} prompts"
+        nearer = f"Are {metric.noun} {reference} prompts nearer to those of {first} or of {second} prompts"
         return {
-            DIRECTION: f"A{nearer}?",
-            GAP: f"A{nearer}, or is the gap between both smaller than {within}?",
+            DIRECTION: f"{nearer}?",
+            GAP: f"{nearer}, or is the gap between both smaller than {within}?",
             EQUIVALENCE: f"Is the gap between {seen}, smaller than {within}?",
             INTERVAL: f"How large is the gap between {seen}, to within ±{within}?",
         }[self.question]
 
     def record(self) -> dict[str, Any]:
         """Return what ``run.json`` keeps: the question, and the hash by which it is known."""
-        fields = {**asdict(self), "contrast": list(self.contrast)}
+        fields = asdict(self)
         return {**fields, "sha256": sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()}
 
     def answer(self, found: SequentialGap | None) -> str:

@@ -1,21 +1,27 @@
-"""The benchmark models whose causal places are known, for methods from outside: model, truth and score."""
+"""The benchmark models whose causal places are known, for methods from outside: model, truth and score.
+
+Of a benchmark model it is known by wiring which sites decide. A method gives each site a score, a share or any other,
+larger where it says that the effect is decided. Ties count against the method, and NaN is the lowest score: what says
+nothing finds nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
-from analysis.methods.tracing.localisation import Localisation, localisation
+from analysis.stats.auc import roc_auc
 from hooks import sites as site_table
 from probes.errors import UserError
 from probes.prompts.sample import noise_seed
 from probes.toyworld.checker import read_images
-from probes.toyworld.places import KnownPlaces, known_places
+from probes.toyworld.places import known_places
 from probes.toyworld.verdict import verdict
 from probes.toyworld.world import load_world
 
@@ -49,25 +55,54 @@ TEMPLATES = (
 STEPS = 5
 
 
-@dataclass(frozen=True)
-class BenchmarkPrompt:
-    """A sentence with three words from one noise.
+class BenchmarkPrompt(NamedTuple):
+    """A sentence with three words: `texts` by ``neutral``, ``feminine`` and ``masculine``.
 
-    Attributes
-    ----------
-    texts : mapping of str to str
-        By ``neutral``, ``feminine`` and ``masculine``.
-    noise_seed : int
-        Of the ``torch.Generator`` on the CPU that each of the three is to be drawn with.
+    `noise_seed` is of the ``torch.Generator`` on the CPU that each of the three is to be generated with.
     """
 
     texts: Mapping[str, str]
     noise_seed: int
 
 
+class Localisation(NamedTuple):
+    """Scores of a method on one benchmark model; NaN where undefined.
+
+    `rank` is that of the true site that the method ranks best, from 1; sites of the same score all have the worst of
+    their ranks. `recall` is the share of the true sites among the best k, with k of them. `auroc` is the probability
+    that a true site has a higher score than another, ties counted half (1/2: no better than chance), and `leakage` the
+    largest absolute score off the truth.
+    """
+
+    rank: float
+    recall: float
+    auroc: float
+    leakage: float
+
+
+def localisation(scores: ArrayLike, truth: ArrayLike) -> Localisation:
+    """Ranks and AUROC of the true sites by scores, (n_sites,); without a true site all but the leakage is NaN.
+
+    Where all sites are true, `auroc` and `leakage` are NaN.
+    """
+    scores, truth = np.asarray(scores, np.float64), np.asarray(truth, bool)
+    off = np.abs(scores[~truth])
+    leakage = float(np.nanmax(off)) if len(off) and not np.isnan(off).all() else np.nan
+    if not truth.any():
+        return Localisation(np.nan, np.nan, np.nan, leakage)
+    low = np.where(np.isnan(scores), -np.inf, scores)
+    ranks = stats.rankdata(-low, method="max")[truth]  # of ties the worst
+    return Localisation(
+        rank=float(ranks.min()),
+        recall=float((ranks <= len(ranks)).mean()),
+        auroc=roc_auc(stats.rankdata(low), truth),
+        leakage=leakage,
+    )
+
+
 @dataclass(frozen=True)
 class LocatedTask:
-    """A model in which it is known where the indicator word enters, and what a method is to be held against.
+    """A model in which it is known where the indicator word enters, and what a method is to be compared with.
 
     Attributes
     ----------
@@ -103,39 +138,21 @@ class LocatedTask:
     @property
     def prompts(self) -> tuple[BenchmarkPrompt, ...]:
         """The sentences of the benchmark, 24."""
-        found = []
-        for template in TEMPLATES:
-            texts = {group: template.format(word) for group, word in WORDS.items()}
-            found.append(BenchmarkPrompt(texts, noise_seed(texts["neutral"], 0)))
-        return tuple(found)
+        texts = [{group: template.format(word) for group, word in WORDS.items()} for template in TEMPLATES]
+        return tuple(BenchmarkPrompt(one, noise_seed(one["neutral"], 0)) for one in texts)
 
     def verdict(self, images: ArrayLike, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return the log-odds that images show what is planted for masculine words and not for feminine ones.
+        """Return the log-odds that images show what is planted for masculine words and not for feminine ones, (n,).
 
-        Parameters
-        ----------
-        images : array_like of uint8, shape (n, 64, 64, 3)
-        texts : sequence of str
-            The prompt of each: what it names does not count.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,)
+        Of images (n, 64, 64, 3), uint8, and the prompt of each: what it names does not count.
         """
         return verdict(read_images(np.asarray(images)), list(texts), load_world())
 
     def score(self, scores: Mapping[str, float]) -> Localisation:
         """Return how well a method's scores of all sites find the true ones, by their absolute size.
 
-        Parameters
-        ----------
-        scores : mapping of str to float
-            A number for each of `sites`, larger where the method says that the effect is decided. NaN says nothing.
-
-        Raises
-        ------
-        UserError
-            A site has no score, or one is none of `sites`.
+        `scores` has a number for each of `sites`, NaN where the method says nothing; UserError if one has no score, or
+        one is none of `sites`.
         """
         if odd := sorted(set(scores) ^ set(self.sites)):
             raise UserError(
@@ -145,27 +162,10 @@ class LocatedTask:
         return localisation(values, [site in self.true_sites for site in self.sites])
 
 
-def located(*names: str) -> tuple[LocatedTask, ...]:
+def located() -> tuple[LocatedTask, ...]:
     """Return the benchmark: models with one place, with several that decide together, and with none.
 
     The page *tracing* under *Validation* has the results of known methods.
-
-    Parameters
-    ----------
-    *names : str
-        Of models; all by default.
-
-    Raises
-    ------
-    UserError
-        A name is none of the benchmark's.
     """
-    models: dict[str, KnownPlaces] = {**known_places("located"), **known_places("structures")}
-    for name in names:
-        if name not in models:
-            raise UserError(
-                f"benchmark: expected a located model or a causal structure, got {name!r}: "
-                "`triptych models` lists them"
-            )
-    found = [models[name] for name in names or models]
-    return tuple(LocatedTask(one.name, one.kind, one.sites) for one in found)
+    models = [one for group in ("located", "structures") for one in known_places(group).values()]
+    return tuple(LocatedTask(one.name, one.kind, one.sites) for one in models)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.methods.tracing.effects import Effects, places_of
+from analysis.methods.tracing.effects import SUFFICIENCY, Effects
 
 VERSION = "trace_cuts/2"
 TOLERANCE = 1e-6  # of a cut, in units of the outcome
@@ -29,19 +29,18 @@ def cut_table(
     effect any share of it is 0: nothing is tested then but a patch of a row into itself.
     """
     rows = []
-    cuts = variants[variants["kind"] == "cut"]
     for one in traced:
-        for place, cut in zip(places_of(cuts), cuts.to_dict("records")):
-            name, itself = cut["variant"].split(":")[1], cut["donor"] == cut["recipient"]
-            effect = one.sufficiency(place, cut["donor"])
-            total = np.zeros_like(effect) if itself else one.total(cut["donor"])
+        for cut in variants[variants["kind"] == "cut"].itertuples():
+            name, itself = cut.variant.split(":")[1], cut.donor == cut.recipient
+            effect = one.of(SUFFICIENCY, cut.donor, [cut.place])[:, 0]
+            total = np.zeros_like(effect) if itself else one.totals[cut.donor].to_numpy()
             known = ~np.isnan(effect - total)
             off = np.abs(effect - expected[name] * total)[known].max(initial=-np.inf)
             tested = known.any() and (itself or (np.abs(total[known]) > TOLERANCE).any())
             total_sum = total[known].sum()
-            about = one.outcome, name, cut["recipient"], cut["donor"], expected[name]
             share = effect[known].sum() / total_sum + 0.0 if total_sum else np.nan  # + 0.0: no -0
             reason = ("" if total_sum else NO_TOTAL) if tested else UNTESTED if known.any() else MISSING
             numbers = share, off if known.any() else np.nan, tested and off <= TOLERANCE, known.sum()
+            about = one.outcome, name, cut.recipient, cut.donor, expected[name]
             rows.append((*about, *numbers, reason, f"{VERSION}, {one.version}"))
     return pd.DataFrame(rows, columns=list(CUT_COLUMNS)).astype({"holds": bool}) if rows else None

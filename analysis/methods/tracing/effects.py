@@ -1,4 +1,4 @@
-"""Effects of patches on the outcome, as arrays: from outcomes of traced images to effects of prompts.
+"""Effects of patches on the outcome: from outcomes of traced images to effects of prompts.
 
 Between a word and the reference the outcome differs by the total effect. A patch of a donor's activations into the
 reference's run moves it by the effect of *sufficiency*, one of the reference's into the word's run takes back that of
@@ -8,133 +8,75 @@ together each is the difference of theirs, so that both point the same way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.stats.bootstrap import prompt_means
-
 WHAT = ("kind", "site", "part", "source", "positions", "heads", "first_step", "stop_step")
 JOIN = ", "  # between the sites and the heads of one patch
-Place = tuple  # the values of `WHAT` of one patch, whichever its donor and recipient
+SUFFICIENCY, NECESSITY = "sufficiency", "necessity"
 
 
 @dataclass(frozen=True)
 class Effects:
-    """Outcomes of one kind by prompt and seed, arrays (n_prompts, n_seeds) with NaN where there is none.
+    """Effects on one outcome, a row a prompt, means over its seeds; NaN where there is none.
 
-    `plain` has those of each indicator's unpatched images, `patched` those by (place, recipient, donor); `controls` are
-    donors of the reference's own meaning.
+    `totals` has a column for each donor, `patches` for each estimand, donor and place, whose `WHAT` stands in `places`
+    under its number. `donors` are both words together and each; `controls` are words of the reference's own meaning.
     """
 
     outcome: str
     version: str
-    reference: str
-    first: str
-    second: str
-    plain: Mapping[str, NDArray[np.float64]]
-    patched: Mapping[tuple[Place, str, str], NDArray[np.float64]]
-    controls: tuple[str, ...] = ()
+    donors: Sequence[str]
+    controls: Sequence[str]
+    totals: pd.DataFrame
+    patches: pd.DataFrame
+    places: pd.DataFrame
 
-    @property
-    def both(self) -> str:
-        """Name of both words together, as of a contrast."""
-        return f"{self.first}-{self.second}"
-
-    @property
-    def donors(self) -> tuple[str, ...]:
-        """Each word, then both together."""
-        return self.both, self.first, self.second
-
-    def places(self, kinds: Iterable[str]) -> list[Place]:
-        """Patches of some kinds, in the order of the trace, whichever their donor and recipient."""
-        wanted = set(kinds)
-        return list(dict.fromkeys(place for place, _, _ in self.patched if place[0] in wanted))
-
-    def total(self, donor: str) -> NDArray[np.float64]:
-        """Total effect of a donor, of a control or of both words, shape (n_prompts,)."""
-        if donor == self.both:
-            return self._prompts(self._plain(self.first) - self._plain(self.second))
-        return self._prompts(self._plain(donor) - self._plain(self.reference))
-
-    def sufficiency(self, place: Place, donor: str) -> NDArray[np.float64]:
-        """The effect of the donor's activations on the outcome, shape (n_prompts,); NaN where not generated."""
-        if donor == self.both:
-            first, second = (self._patched(place, self.reference, one) for one in (self.first, self.second))
-            return self._prompts(first - second)
-        return self._prompts(self._patched(place, self.reference, donor) - self._plain(self.reference))
-
-    def necessity(self, place: Place, donor: str) -> NDArray[np.float64]:
-        """The part of the donor's effect that the reference's activations take back, shape (n_prompts,)."""
-        words = (self.first, self.second) if donor == self.both else (donor,)
-        taken = [self._plain(word) - self._patched(place, word, self.reference) for word in words]
-        return self._prompts(taken[0] - taken[1] if donor == self.both else taken[0])
-
-    def floors(self, place: Place) -> NDArray[np.float64]:
-        """The effect of each control's activations on the reference's outcome, shape (n_controls, n_prompts)."""
-        return np.array([self.sufficiency(place, control) for control in self.controls])
-
-    def _plain(self, name: str) -> NDArray[np.float64]:
-        return self.plain.get(name, np.full_like(self.plain[self.reference], np.nan))
-
-    def _patched(self, place: Place, recipient: str, donor: str) -> NDArray[np.float64]:
-        return self.patched.get((place, recipient, donor), np.full_like(self.plain[self.reference], np.nan))
-
-    @staticmethod
-    def _prompts(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return prompt_means(values[:, :, None])[:, 0]
+    def of(self, estimand: str, donor: str, places: Sequence[int]) -> NDArray[np.float64]:
+        """Effects of patches at some places, shape (n_prompts, n_places)."""
+        columns = pd.MultiIndex.from_tuples([(estimand, donor, place) for place in places])
+        return self.patches.reindex(columns=columns).to_numpy()
 
 
 def effects(
     variants: pd.DataFrame, outcomes: pd.DataFrame, reference: str, contrast: tuple[str, str]
 ) -> list[Effects]:
-    """The outcomes of a trace by prompt and seed, one `Effects` an outcome; `variants` are of `variant_table`."""
-    found = []
+    """The effects on each outcome of a trace; `variants` are of `variant_table`."""
+    (first, second), both = contrast, "-".join(contrast)
+    places = variants.drop_duplicates("place").set_index("place")[[*WHAT]]
+    controls = variants["donor"][variants["floor"]].unique().tolist()
+    result = []
     for (name, version), rows in outcomes.groupby(["outcome", "version"], sort=False):
-        table = rows.pivot(index=["variant", "triplet"], columns="seed", values="value")
-        prompts = np.unique(rows["triplet"])
-        values = {
-            variant: of_variant.droplevel(0).reindex(prompts).to_numpy()
-            for variant, of_variant in table.groupby(level="variant", sort=False)
-        }
-        known = variants[variants["variant"].isin(list(values))]
-        plain, exchanged = known[known["kind"] == "none"], known[known["kind"] != "none"]
-        patched = {
-            (place, row["recipient"], row["donor"]): values[row["variant"]]
-            for place, row in zip(places_of(exchanged), exchanged.to_dict("records"))
-        }
-        controls = exchanged[exchanged["floor"] & (exchanged["recipient"] == reference)]["donor"]
-        of_words = {one: values[variant] for one, variant in zip(plain["recipient"], plain["variant"])}
-        found.append(
-            Effects(
-                str(name),
-                str(version),
-                reference,
-                *contrast,
-                of_words,
-                patched,
-                tuple(dict.fromkeys(controls)),
-            )
-        )
-    return found
-
-
-def places_of(variants: pd.DataFrame) -> list[Place]:
-    """Return the place of each variant; None where it has no such value."""
-    values = variants[list(WHAT)]
-    return [*values.astype(object).where(values.notna(), None).itertuples(index=False, name=None)]
+        wide = rows.pivot(index=["triplet", "seed"], columns="variant", values="value")
+        plain: dict[str, pd.Series] = {}
+        patches: dict[tuple[str, str, int], pd.Series] = {}
+        for row in variants.itertuples():
+            if row.kind == "none":
+                plain[row.recipient] = wide[row.variant]
+            elif row.recipient == reference:
+                patches[SUFFICIENCY, row.donor, row.place] = wide[row.variant] - plain[reference]
+            else:
+                patches[NECESSITY, row.recipient, row.place] = plain[row.recipient] - wide[row.variant]
+        for estimand, _, place in [key for key in patches if key[1] == first]:
+            of_second = patches.get((estimand, second, place), np.nan)
+            patches[estimand, both, place] = patches[estimand, first, place] - of_second
+        totals = {both: plain[first] - plain[second]}
+        totals |= {word: plain[word] - plain[reference] for word in (*contrast, *controls)}
+        means = (pd.DataFrame(own).groupby("triplet").mean() for own in (totals, patches))
+        result.append(Effects(str(name), str(version), (both, *contrast), controls, *means, places))
+    return result
 
 
 def variant_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return each variant of ``traced/`` once, its lists of sites and heads as texts."""
-    found = rows.drop_duplicates("variant").reset_index(drop=True)
-    sites = [JOIN.join(() if sites is None else sites) for sites in found["sites"]]
-    heads = [None if heads is None else JOIN.join(map(str, heads)) for heads in found["heads"]]
-    return found.assign(
-        site=pd.Series(sites, dtype=object),
-        heads=pd.Series(heads, dtype=object),
-        floor=found["floor"].astype(bool),
-    )[["variant", "recipient", "donor", "floor", *WHAT]]
+    """Return each variant of ``traced/`` once, its sites and heads as texts, with the number of its place."""
+    variants = rows.drop_duplicates("variant").reset_index(drop=True)
+    for new, old in (("site", "sites"), ("heads", "heads")):
+        texts = [None if some is None else JOIN.join(map(str, some)) for some in variants[old]]
+        variants[new] = pd.Series(texts, dtype=object)
+    variants = variants.astype({"floor": bool})
+    place = variants.groupby([*WHAT], dropna=False, sort=False).ngroup()
+    return variants.assign(place=place)[["variant", "recipient", "donor", "floor", "place", *WHAT]]

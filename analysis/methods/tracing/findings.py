@@ -8,10 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.methods.tracing.effects import JOIN, WHAT
-from analysis.methods.tracing.logits import NETWORKS, explained_logit, logit_settings
-from analysis.methods.tracing.outcomes import VERDICT, outcome_words
-from analysis.methods.tracing.shares import BEYOND, INTERACTION, NECESSITY, SUFFICIENCY
+from analysis.methods.tracing.cuts import UNTESTED
+from analysis.methods.tracing.effects import JOIN, NECESSITY, SUFFICIENCY, WHAT
+from analysis.methods.tracing.logits import CLASSIFIER, CLIP, NETWORKS, compared_texts
+from analysis.methods.tracing.outcomes import outcome_words
+from analysis.methods.tracing.shares import BEYOND, INTERACTION
 from analysis.report.format import MINUS, number
 from analysis.study import indicators
 from analysis.tables.similarities.similarities import shares_noise
@@ -19,7 +20,6 @@ from analysis.tables.spec import Measured
 from hooks.architectures.addresses import readable_name
 from probes.config.measurement import Trace
 from probes.config.schema import Config
-from probes.stages.trace.variants import POOLED
 
 RANKED = 3  # places that a sentence names where no share can be stated
 ENDS = {"share": ("low", "high"), "total": ("low", "high"), "effect": ("effect_low", "effect_high")}
@@ -30,38 +30,38 @@ INTERPLAY = {
     DEPENDENT: "Places need one another, so that one alone shows too little",
     SERIES: "Places act in series: one passes on what another wrote, so that more than one may be enough and needed",
 }
+_CAUTION = "(its reading, with whatever errors it has)"
 EXPLAINED = {
     "verdict": "the verdict: the log-odds, by what the checker sees in an image and the prompt does not name, that it"
     " was drawn from what is planted for masculine words and not from what is planted for feminine ones",
     "gap": "how much nearer an image is to that of {first} than to that of {second} prompts, of the same noise",
     "presence": "whether the checker sees the thing in an image",
+    CLIP: f"the log-odds by CLIP that an image goes with “{{0}}” and not with “{{1}}” {_CAUTION}",
+    CLASSIFIER: f"the log-odds by the classifier of its class {{0}} against its class {{1}} {_CAUTION}",
 }
 
 
-def patch_name(row: Mapping[str, Any]) -> str:
-    """The patched place of a row of shares, as a label: *mid · attn 0 · cross*, *all 3 together*."""
-    sites = str(row["site"]).split(JOIN)
+def patch_name(site: object, positions: object) -> str:
+    """The name of a patched place, as a label: *mid · attn 0 · cross*, *all 3 together*."""
+    sites = str(site).split(JOIN)
     where = readable_name(sites[0]) if len(sites) == 1 else f"all {len(sites)} together"
-    positions = row.get("positions")
     return where if not isinstance(positions, str) else f"{where}, {positions.replace('+', ', ')}"
 
 
 def marked(rows: pd.DataFrame, alpha: float) -> pd.DataFrame:
     """Rows of sufficiency, necessity and floor with ``place``, and whether each is more than the floor, or than 0."""
     rows = rows[rows["kind"] != INTERACTION]
-    key = pd.Series(list(map(str, rows[list(WHAT)].to_numpy())), rows.index, dtype=object)
-    beyond = rows["estimand"] == BEYOND
-    p = dict(zip(key[beyond], rows["p_adjusted"][beyond]))
-    of_floor = key.map(p).where(rows["estimand"] == SUFFICIENCY)
-    names = [patch_name(row) for row in rows.to_dict("records")]
-    significant = of_floor.fillna(rows["p_adjusted"]) < alpha
-    return rows.assign(place=pd.Series(names, rows.index, object), significant=significant)[
-        ~beyond
-    ].reset_index(drop=True)
+    names = [*map(patch_name, rows["site"], rows["positions"])]
+    rows = rows.assign(place=pd.Series(names, rows.index, object))
+    beyond = rows[rows["estimand"] == BEYOND].assign(estimand=SUFFICIENCY)
+    key = [*WHAT, "estimand"]
+    joined = rows.merge(beyond[[*key, "p_adjusted"]], "left", key, suffixes=("", "_beyond"))
+    joined["significant"] = joined["p_adjusted_beyond"].fillna(joined["p_adjusted"]) < alpha
+    return joined[joined["estimand"] != BEYOND].reset_index(drop=True)
 
 
 def findings(shown: Measured) -> dict[str, Any]:
-    """Values that the sentences state of the first outcome, of both words together."""
+    """What the templates know: values of the first outcome, of both words together, and functions that write them."""
     config, alpha = shown.config, shown.config.measure.alpha
     totals = shown.rows("trace_total")
     outcome, both = str(totals["outcome"].iloc[0]), str(totals["donor"].iloc[0])
@@ -76,7 +76,6 @@ def findings(shown: Measured) -> dict[str, Any]:
     by_size = sufficient.loc[sufficient["effect"].abs().sort_values(ascending=False, kind="stable").index]
     ranked = by_size.head(RANKED).to_dict("records")
     opposed = len(significant) and significant["effect_high"].iloc[0] < 0 < significant["effect_low"].iloc[-1]
-    pooled = sites[sites["site"] == POOLED].set_index("estimand").to_dict("index")
     return {
         **{"shown": outcome, "both": both, "first": first, "second": second},
         **{"outcome": outcome_words(outcome), "explained": explained(outcome, first, second, config)},
@@ -88,13 +87,13 @@ def findings(shown: Measured) -> dict[str, Any]:
         "shared_noise": shares_noise(config),
         "total": totals.iloc[0].to_dict(),
         "any_effect": totals["p_value"].iloc[0] < alpha,
-        **{"n_places": len(sufficient), "n_significant": len(significant), "pooled": pooled},
+        **{"n_places": len(sufficient), "n_significant": len(significant)},
         **{"largest": _largest(sufficient), "most_needed": _largest(needed)},
         "ranked": ranked,
-        "ranked_texts": [f"{row['place']} {spanned(row, 'effect', True)}" for row in ranked],
         "opposing": significant.iloc[[0, -1]].to_dict("records") if opposed else [],
         "interactions": interactions,
         "interplay": INTERPLAY[interplay(interactions, alpha)],
+        **{"spanned": spanned, "place": patch_name, "untested": UNTESTED},
     }
 
 
@@ -122,11 +121,10 @@ def interplay(interactions: Mapping[str, Mapping[str, Any]], alpha: float) -> st
 
 
 def explained(outcome: str, first: str, second: str, config: Config) -> str:
-    """The outcome in running text."""
-    if outcome in NETWORKS:
-        return explained_logit(outcome, logit_settings(config))
-    name = outcome_words(outcome)
-    return EXPLAINED[name if name == VERDICT else name.split(" ")[0]].format(first=first, second=second)
+    """The outcome in running text; a logit is a network's reading, which is said."""
+    between = {CLIP: compared_texts(config), CLASSIFIER: config.measure.logits.classes}.get(outcome, ())
+    kind = outcome if outcome in NETWORKS else outcome_words(outcome).split(" ")[0]
+    return EXPLAINED[kind].format(*between, first=first, second=second)
 
 
 def spanned(row: Mapping[str, Any], value: str, signed: bool = False) -> str:

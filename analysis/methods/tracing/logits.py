@@ -7,7 +7,6 @@ A network that reads gender has errors and leanings of its own: what is traced i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -40,45 +39,33 @@ _CLASSIFIER = Feature(
 )
 
 
-@dataclass(frozen=True)
-class LogitSettings:
-    """Networks whose logits are outcomes, and between what; ``generate.device`` is what ``auto`` takes."""
-
-    clip: str  # weights, as ``observe.feature_weights.clip`` takes them
-    texts: tuple[str, str]  # of the contrast's first word, and of its second
-    classifier: str  # a folder in timm's layout or a hub id; empty where none is named
-    classes: tuple[int | str, ...]  # two of it, by number or by name
-    device: tuple[str, str]  # ``observe.device``, and ``generate.device``, which its ``auto`` takes
-
-
-def logit_settings(config: Config) -> LogitSettings:
-    """Return the networks of a configuration: ``measure.logits``, and ``clip`` of ``observe.feature_weights``."""
-    asked, feature = config.measure.logits, FEATURES[CLIP]
-    words = [config.indicators[name].word for name in contrasts(config)[0]]
-    usual = [f"a photo of {article(word)} {word}" for word in words]
-    named = config.observe.feature_weights.get(CLIP)
-    return LogitSettings(
-        named or (TOYWORLD if of_toyworld(config) else feature.weights),
-        tuple(asked.texts or usual),
-        asked.classifier or "",
-        tuple(asked.classes),
-        (config.observe.device, config.generate.device),
-    )
-
-
-def require_networks(names: Sequence[str], settings: LogitSettings) -> None:
+def require_networks(names: Sequence[str], config: Config) -> None:
     """Refuse outcomes whose network, weights or classes are not to be had, before an image is read."""
     if CLASSIFIER in names:
-        if not settings.classifier:
+        if not config.measure.logits.classifier:
             raise UserError(
                 f"{_CLASSIFIER.field}: expected the classifier whose logit is asked for in measure.outcomes, found"
                 " none: name a folder in timm's layout (config.json and model.safetensors), or take `classifier` out"
             )
-        path = locate(_CLASSIFIER, settings.classifier)
-        assert path is not None, "what is asked for is fetched"
-        class_numbers(path, settings.classes)
+        class_numbers(_network(CLASSIFIER, config)[1], config.measure.logits.classes)
     if CLIP in names:
-        locate(FEATURES[CLIP], settings.clip, fetch=False)
+        _network(CLIP, config, fetch=False)
+
+
+def _network(name: str, config: Config, *, fetch: bool = True) -> tuple[Feature, Path]:
+    """A network and where its weights are."""
+    feature, weights = _CLASSIFIER, config.measure.logits.classifier or ""
+    if name == CLIP:
+        feature = FEATURES[CLIP]
+        usual = TOYWORLD if of_toyworld(config) else feature.weights
+        weights = config.observe.feature_weights.get(CLIP) or usual
+    return feature, locate(feature, weights, fetch=fetch)  # type: ignore[return-value]
+
+
+def compared_texts(config: Config) -> Sequence[str]:
+    """The two texts that CLIP compares an image with."""
+    words = [config.indicators[name].word for name in contrasts(config)[0]]
+    return config.measure.logits.texts or [f"a photo of {article(word)} {word}" for word in words]
 
 
 def class_numbers(path: Path, classes: Sequence[int | str]) -> tuple[int, int]:
@@ -109,53 +96,40 @@ def class_numbers(path: Path, classes: Sequence[int | str]) -> tuple[int, int]:
     return numbers[0], numbers[1]
 
 
-def logits(
-    name: str, images: Sequence[Image.Image], settings: LogitSettings
-) -> tuple[NDArray[np.float64], str]:
+def logits(name: str, images: Sequence[Image.Image], config: Config) -> tuple[NDArray[np.float64], str]:
     r"""The log-odds of images between two texts or two classes, and the version of weights and texts.
 
     Of CLIP :math:`\exp(s)\,(\cos(x, t_1) - \cos(x, t_2))` with the logit scale s that it was trained with: the
     log-odds of its softmax over the pair (Radford et al. 2021, section 3.1.2). Of a classifier :math:`z_1 - z_2`, the
-    log-odds of the two classes whatever the others get. An image that stands several times is read once.
+    log-odds of the two classes whatever the others get.
     """
-    feature, weights = (FEATURES[CLIP], settings.clip) if name == CLIP else (_CLASSIFIER, settings.classifier)
-    path = locate(feature, weights)
-    assert path is not None, "what is asked for is fetched"
-    between = settings.texts if name == CLIP else class_numbers(path, settings.classes)
-    device = pick_device(settings.device[0], "observe.device", prefer=settings.device[1])
+    feature, path = _network(name, config)
+    compared = compared_texts(config) if name == CLIP else class_numbers(path, config.measure.logits.classes)
+    device = pick_device(config.observe.device, "observe.device", prefer=config.generate.device)
     with deterministic(1):  # the same bits whatever the number of threads
-        read = _network(feature, path, between, device)
-        once, rows = different(images)
-        pixels = [np.asarray(image.convert("RGB")) for image in once]
+        read = _reader(feature, path, tuple(compared), device)
+        pixels = [np.asarray(image.convert("RGB")) for image in images]
         values = [read(pixels[start : start + BATCH]) for start in range(0, len(pixels), BATCH)]
-    found = np.concatenate(values) if values else np.empty(0)
     checkpoint = identity(feature, path)["checkpoint"][:12]
-    return found[rows], f"{VERSION}, {checkpoint}, {' | '.join(map(str, between))}"
-
-
-def different(images: Sequence[Image.Image]) -> tuple[list[Image.Image], list[int]]:
-    """Return each object once that stands for several images, and which one each of them is."""
-    once = {id(image): image for image in images}
-    places = dict(zip(once, range(len(once))))
-    return list(once.values()), [places[id(image)] for image in images]
+    return np.concatenate([[], *values]), f"{VERSION}, {checkpoint}, {' | '.join(map(str, compared))}"
 
 
 @lru_cache(maxsize=2)
-def _network(feature: Feature, path: Path, between: tuple, device):
+def _reader(feature: Feature, path: Path, compared: tuple, device):
     """Return the function that reads arrays ``(height, width, 3)``; kept, since every part of a trace asks it."""
     from analysis.observe.features.embedder import Embedder
     from analysis.observe.features.texts import encoded
 
     embedder = Embedder(feature, path, device)
     if feature is _CLASSIFIER:
-        first, second = between
+        first, second = compared
 
         def difference(pixels: Sequence[np.ndarray]) -> NDArray[np.float64]:
             values = embedder(pixels).double().cpu()
             return (values[:, first] - values[:, second]).numpy()
 
         return difference
-    texts = _unit(encoded(embedder, path, between).double().numpy())
+    texts = _unit(encoded(embedder, path, compared).double().numpy())
     scale = float(embedder.model.logit_scale.detach().exp())
     return lambda pixels: scale * _unit(embedder(pixels).double().cpu().numpy()) @ (texts[0] - texts[1])
 
@@ -163,13 +137,3 @@ def _network(feature: Feature, path: Path, between: tuple, device):
 def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rows divided by their length."""
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
-def explained_logit(name: str, settings: LogitSettings) -> str:
-    """Return in running text what a logit says of an image, with the caution that it is a network's reading."""
-    caution = "(its reading, with whatever errors it has)"
-    if name == CLIP:
-        first, second = (f"“{text}”" for text in settings.texts)
-        return f"the log-odds by CLIP that an image goes with {first} and not with {second} {caution}"
-    first, second = settings.classes
-    return f"the log-odds by the classifier of its class {first} against its class {second} {caution}"

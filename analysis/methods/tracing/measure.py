@@ -10,8 +10,8 @@ import pandas as pd
 from PIL import Image
 
 from analysis.methods.tracing.effects import Effects, effects, variant_table
-from analysis.methods.tracing.logits import NETWORKS, logit_settings, require_networks
-from analysis.methods.tracing.outcomes import TracedImages, chosen_outcomes, outcomes
+from analysis.methods.tracing.logits import require_networks
+from analysis.methods.tracing.outcomes import chosen_outcomes, outcomes
 from analysis.methods.tracing.shares import share_table
 from analysis.study import contrasts
 from analysis.tables.sharing import Sharing
@@ -20,9 +20,9 @@ from probes.runs.images import read_image
 from probes.runs.parts import read_part
 from probes.runs.run import Run
 
-_ABOUT = (
-    *("triplet", "seed", "variant", "kind", "recipient", "donor", "floor", "sites", "part", "source"),
-    *("positions", "heads", "first_step", "stop_step", "fault"),
+_VARIANT = (
+    *("variant", "kind", "recipient", "donor", "floor", "sites", "part", "source"),
+    *("positions", "heads", "first_step", "stop_step"),
 )
 
 
@@ -37,19 +37,18 @@ class TraceInputs:
 
     def shares(self, *kinds: str) -> pd.DataFrame | None:
         """The shares of patches of some kinds; None where none of them was generated."""
-        table = share_table(self.effects, kinds, self.sampling)
-        return table if len(table) else None
+        return share_table(self.effects, kinds, self.sampling)
 
 
 def read_trace(run: Run, sharing: Sharing, checked: object = None) -> TraceInputs | None:
     """Return the trace of a run; None of a run without traced images."""
-    if not run.parts("traced"):
+    if not (files := run.parts("traced")):
         return None
     names, config = outcomes_of(run), run.config
-    calls = [(part_outcomes, number, names) for number in range(len(run.parts("traced")))]
-    result = pd.concat(sharing.results(calls), ignore_index=True)
-    about = [name for name in _ABOUT if name != "fault"]
-    parts = [read_part(file, about).to_pandas().drop_duplicates("variant") for file in run.parts("traced")]
+    result = pd.concat(
+        sharing.results([(part_outcomes, number, names) for number in range(len(files))]), ignore_index=True
+    )
+    parts = [read_part(file, _VARIANT).to_pandas().drop_duplicates("variant") for file in files]
     variants = variant_table(pd.concat(parts, ignore_index=True))  # of some triplets one may be missing
     traced = effects(variants, by_unit(result, config), config.reference, contrasts(config)[0])
     options = config.measure
@@ -59,19 +58,12 @@ def read_trace(run: Run, sharing: Sharing, checked: object = None) -> TraceInput
 
 def part_outcomes(run: Run, number: int, names: Sequence[str]) -> pd.DataFrame:
     """Return the outcomes of the images of one part of ``traced/``."""
-    table = read_part(run.parts("traced")[number])
-    rows = table.select([name for name in _ABOUT if name in table.column_names]).to_pandas()
+    columns = ["triplet", "seed", "variant", "kind", "recipient", "fault", "image"]
+    rows = read_part(run.parts("traced")[number], columns).to_pandas()
     samples = run.samples(["triplet", "indicator", "prompt"]).drop_duplicates(["triplet", "indicator"])
-    prompts = dict(zip(zip(samples["triplet"], samples["indicator"]), samples["prompt"]))
-    first, second = contrasts(run.config)[0]
-    stored = [(image or {}).get("bytes") for image in table["image"].to_pylist()]
-    decoded = {data: _decoded(data) for data in dict.fromkeys(stored)}  # variants may show the same image
-    images = [decoded[data] for data in stored]
-    networks = logit_settings(run.config) if set(NETWORKS) & set(names) else None
-    rows = rows.assign(
-        prompt=[prompts[int(one), word] for one, word in zip(rows["triplet"], rows["recipient"])]
-    )
-    return outcomes(TracedImages(rows, images, first, second), names, networks)
+    rows = rows.merge(samples.rename(columns={"indicator": "recipient"}), on=["triplet", "recipient"])
+    images = [_decoded((image or {}).get("bytes")) for image in rows["image"]]
+    return outcomes(rows, images, names, run.config)
 
 
 def outcomes_of(run: Run) -> list[str]:
@@ -83,9 +75,7 @@ def outcomes_of(run: Run) -> list[str]:
 def require_outcomes(run: Run) -> None:
     """Refuse outcomes that are not to be had of a run's trace, before anything is measured."""
     if run.parts("traced"):
-        names = outcomes_of(run)
-        if set(NETWORKS) & set(names):
-            require_networks(names, logit_settings(run.config))
+        require_networks(outcomes_of(run), run.config)
 
 
 def _decoded(data: bytes | None) -> Image.Image | None:

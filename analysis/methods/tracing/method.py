@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from analysis.methods.tracing import cuts, outcomes, shares
-from analysis.methods.tracing.examples import examples
-from analysis.methods.tracing.findings import findings, patch_name, spanned
+from analysis.methods.tracing.findings import findings
 from analysis.methods.tracing.measure import read_trace, require_outcomes
 from analysis.report.section import Lead, lines
 from analysis.tables.spec import Measured, MethodSpec, Pivot, TableSpec
@@ -39,15 +36,12 @@ LARGEST
  The intervals hold for all places at once.
 {% elif n_significant %}
 By what each place alone moves the {{ outcome }}, the first {{ ranked | length }} of {{ n_places }} are
- {{ listed(ranked_texts) }} (intervals for all places at once).
+{% for row in ranked %}
+ {{ row.place }} {{ spanned(row, "effect", true) }}{{ "," if not loop.last }}
+{% endfor %}
+ (intervals for all places at once).
 {% endif %}
 SIGNIFICANT (p < {{ "%g" | format(alpha) }}, adjusted over all).
-{% if any_effect and pooled %}
-
-
-The pooled text, which has no place in a word map, has the share {{ spanned(pooled.sufficiency, "share") }} alone
-{%- if "necessity" in pooled %} and is needed for {{ spanned(pooled.necessity, "share") }}{% endif %}.
-{% endif %}
 {% if opposing %}
 
 
@@ -120,7 +114,7 @@ TABLES = (
         figure=f"{_FIGURES}:draw_shares",
         pivots=(
             Pivot(
-                "{{ place(site, positions) }}, {{ donor }}",
+                "{{ place(site, positions) }}",
                 {
                     "{{ estimand }}": _SHARE,
                     "p, {{ estimand }}": "{{ p(p_adjusted) }}",
@@ -128,27 +122,13 @@ TABLES = (
                     " {{ interval(effect_low, effect_high, 2) }}",
                     "n, {{ estimand }}": "{{ n_prompts }}",
                 },
-                "Shares of the total effect of each word, and of both together; beneath them intervals that hold for"
-                " all places of a donor at once. Beyond: sufficiency less the share of a word of the reference’s"
-                " meaning. A share may lie outside of 0 to 1: below 0 the place works against the"
-                " word, above 1 something else takes part of it back.",
-                title="Shares by place and donor",
-                where="outcome == @shown and kind != 'interaction' and estimand != 'floor'",
-            ),
-            Pivot(
-                "{{ place(site, positions) }}",
-                {
-                    "{{ estimand | capitalize }}": "{{ number(share, 2) }} {{ interval(low, high, 2) }}",
-                    "p, {{ estimand }}": "{{ p(p_adjusted) }}",
-                    "n, {{ estimand }}": "{{ n_prompts }}",
-                },
-                "Shares of the total effect of both words on the {{ outcome }} in {{ data }} on {{ model }}: what each"
-                " place’s activations are enough for, and what they are needed for.",
+                "Shares of the total effect of both words on the {{ outcome }} in {{ data }} on {{ model }}."
+                " Intervals and p hold for all places at once. Beyond: sufficiency less the"
+                " share of a word of the reference’s meaning. A share may lie outside of 0 to 1: below 0 the place"
+                " works against the word, above 1 something else takes part of it back.",
                 latex="trace_shares",
-                where="outcome == @shown and donor == @both and kind != 'interaction' and estimand != 'floor'"
-                " and share == share",
-                note="{{ '%g' | format(100 * level) }}\\ \\% intervals and p hold for all rows at once. Beyond:"
-                " sufficiency less the share with a word of the reference’s meaning as donor.",
+                title="Shares by place",
+                where="outcome == @shown and donor == @both and kind != 'interaction' and estimand != 'floor'",
             ),
         ),
     ),
@@ -202,33 +182,17 @@ TABLES = (
 )
 
 
-def words(shown: Measured) -> dict[str, Any]:
-    """Names that the templates know: findings of the trace, and functions that write its numbers."""
-    functions = {"spanned": spanned, "place": place}
-    return findings(shown) | functions | {"untested": cuts.UNTESTED}
-
-
-def place(site: str, positions: str | None) -> str:
-    """The name of a patched place."""
-    return patch_name({"site": site, "positions": positions})
-
-
 def lead(shown: Measured) -> Lead:
     """The first screen: the total effect, and the place with the largest share of it."""
-    first, second, name = (shown.words[word] for word in ("first", "second", "outcome"))
     answer = (
         f"{_LARGEST.strip()}; {_SIGNIFICANT.strip()}."
         if shown.words["any_effect"] and shown.words["largest"]
         else _TOTAL
     )
     return Lead(
-        f"Where in the model do {first} and {second} prompts take effect?",
+        f"Where in the model do {shown.words['first']} and {shown.words['second']} prompts take effect?",
         lines(answer, shown.words)[0],
         ("trace-shares", "trace-windows"),
-        examples(shown),
-        f"Total effect: {name} of {first} less that of {second}",
-        f"The prompts with the smallest, the middle and the largest total effect; under an image: its {name}. In the"
-        f" last image the named place holds the activations of {first}.",
     )
 
 
@@ -240,6 +204,6 @@ METHOD = MethodSpec(
     title="Where it is decided",
     anchor="trace",
     intro=_INTRO,
-    words=words,
+    words=findings,
     lead=lead,
 )

@@ -13,16 +13,17 @@ On toyworld's models the checker says: it is exact, while a gap moves with every
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
-from analysis.methods.tracing.logits import CLIP, NETWORKS, LogitSettings, different, logits
+from analysis.methods.tracing.logits import CLIP, NETWORKS, logits
 from analysis.metrics import pixels
 from analysis.metrics.registry import METRICS, computed_from, definition
+from analysis.study import contrasts
+from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.images import UNREADABLE, fault_reason
 from probes.toyworld import MODELS
@@ -42,31 +43,6 @@ Values = tuple[NDArray[np.float64], NDArray[np.object_], str]
 _OPTIONAL = tuple(row.metric for row in METRICS.values() if row.optional and row.needs == "pictures")
 
 
-@dataclass(frozen=True)
-class TracedImages:
-    """Images of some triplets and seeds, in the order of the rows; None where one cannot be read.
-
-    ``kind`` is "none" where nothing is patched, ``prompt`` the recipient's. A gap is positive towards `first`, like a
-    verdict towards the masculine word.
-    """
-
-    rows: pd.DataFrame
-    images: Sequence[Image.Image | None]
-    first: str
-    second: str
-
-    def faults(self) -> NDArray[np.object_]:
-        """Return why each image has no outcome; empty where it has one."""
-        stored = [fault_reason(fault) if isinstance(fault, str) else "" for fault in self.rows["fault"]]
-        unread = [fault_reason(UNREADABLE) if image is None else "" for image in self.images]
-        return np.array([one or other for one, other in zip(stored, unread)] + [None], object)[:-1]
-
-
-def by_checker(model: str) -> bool:
-    """Return whether the checker reads a model's images: those of toyworld's benchmark models."""
-    return model in MODELS
-
-
 def chosen_outcomes(
     asked: Sequence[str] | None, model: str, prompts: Iterable[str] | None = None
 ) -> list[str]:
@@ -75,7 +51,7 @@ def chosen_outcomes(
     The default is the verdict where the checker reads the model's images and any of the prompts (all, where none is
     given), else a gap. A UserError where one is not known, or not to be had of this model.
     """
-    checked = by_checker(model)
+    checked = model in MODELS
     gaps = computed_from("pictures", _OPTIONAL)
     known = [VERDICT, *LEAST, *gaps] if checked else [*gaps]
     for name in asked or ():
@@ -91,54 +67,46 @@ def chosen_outcomes(
 
 
 def outcomes(
-    traced: TracedImages, names: Sequence[str], networks: LogitSettings | None = None
+    rows: pd.DataFrame, images: Sequence[Image.Image | None], names: Sequence[str], config: Config
 ) -> pd.DataFrame:
     """The outcomes of images, one row per outcome and image: ``value``, or NaN with the ``reason``.
 
     In natural logarithms (verdict: positive for masculine; logits: for the first of the contrast), 0 or 1 (presence),
-    or the unit of the metric (gap: positive where nearer to the first of the contrast).
+    or the unit of the metric (gap: positive where nearer to the first of the contrast). Of the rows ``kind`` is "none"
+    where nothing is patched, ``prompt`` the recipient's; an image is None where it cannot be read.
     """
-    faults = traced.faults()
-    keys = traced.rows[["triplet", "seed", "variant"]].reset_index(drop=True)
+    keys = rows[["triplet", "seed", "variant"]].reset_index(drop=True)
+    unread = np.where([image is None for image in images], fault_reason(UNREADABLE), "")
+    faults = np.where(rows["fault"].isna(), unread, [fault_reason(str(one)) for one in rows["fault"]])
+    fine = np.flatnonzero(faults == "")
+    shown, seen = rows.iloc[fine].reset_index(drop=True), [images[index] for index in fine]
     tables = []
     for name in names:
-        values, why, version = _value(traced, name, faults == "", networks)
-        why = np.where(faults == "", why, faults)
-        value = np.where(why == "", values, np.nan)
-        tables.append(keys.assign(outcome=name, value=value, reason=why, version=version))
+        if name in NETWORKS:
+            why, (values, version) = "", logits(name, seen, config)
+        else:
+            values, why, version = (_gap if name in METRICS else _checked)(shown, seen, name, config)
+        table = keys.assign(outcome=name, value=np.nan, reason=faults, version=version)
+        table.loc[fine, "value"] = np.where(why == "", values, np.nan)
+        table.loc[fine, "reason"] = why
+        tables.append(table)
     return pd.concat(tables, ignore_index=True)[list(COLUMNS)]
 
 
-def _value(
-    traced: TracedImages, name: str, fine: NDArray[np.bool_], networks: LogitSettings | None
-) -> Values:
-    """Values, reasons and version of an outcome of images that are without fault."""
-    if name in NETWORKS:
-        assert networks is not None, "a logit is asked for with its network"
-        value, rows = np.full(len(fine), np.nan), np.flatnonzero(fine)
-        value[rows], version = logits(name, [traced.images[row] for row in rows], networks)
-        return value, np.full(len(fine), "", object), version
-    if name in METRICS:
-        return _gap(traced, name, fine)
-    return _checked(traced, name, fine)
-
-
-def _checked(traced: TracedImages, name: str, fine: NDArray[np.bool_]) -> Values:
-    """An outcome that the checker reads."""
-    prompts = traced.rows["prompt"].to_numpy(object)
-    named = {prompt: _named(prompt) for prompt in set(prompts)}
-    readable = fine & np.array([named[prompt] is not None for prompt in prompts], bool)
-    value, why = np.full(len(fine), np.nan), np.where(fine & ~readable, UNREAD, "").astype(object)
-    rows = np.flatnonzero(readable)
-    once, which = different([traced.images[row] for row in rows])
-    seen = read_images(once).iloc[which].reset_index(drop=True) if once else None
+def _checked(rows: pd.DataFrame, images: Sequence[Image.Image], name: str, config: Config) -> Values:
+    """An outcome that the checker reads: values, reasons and version."""
+    named = rows["prompt"].map({prompt: _named(prompt) for prompt in rows["prompt"].unique()})
+    value, why = np.full(len(rows), np.nan), np.where(named.isna(), UNREAD, "").astype(object)
+    fine = np.flatnonzero(named.notna())
+    seen = read_images([images[index] for index in fine]) if len(fine) else None
     if name == VERDICT:
         if seen is not None:
-            value[rows] = verdict(seen, [named[prompts[row]] for row in rows], load_world())
+            value[fine] = verdict(seen, named[fine].tolist(), load_world())
         return value, why, VERDICT_VERSION
     if seen is not None:
-        value[rows] = seen[name].to_numpy(float)
-        why[[row for row in rows if name in _things(named[prompts[row]])]] = NAMED
+        value[fine] = seen[name].to_numpy(float)
+        things = {index: {*named[index].slots.values(), *named[index].objects.values()} for index in fine}
+        why[[index for index in fine if name in things[index]]] = NAMED
     return value, why, CHECKER_VERSION
 
 
@@ -150,32 +118,22 @@ def _named(prompt: str):
         return None
 
 
-def _things(named) -> set[str]:
-    return {*named.slots.values(), *named.objects.values()}
-
-
-def _gap(traced: TracedImages, name: str, fine: NDArray[np.bool_]) -> Values:
+def _gap(rows: pd.DataFrame, images: Sequence[Image.Image], name: str, config: Config) -> Values:
     """How much nearer each image is to that of the first word than to that of the second, of its triplet and seed."""
     known = definition(name)
     score: Callable[[pixels.PicturePair], pixels.Score] = getattr(pixels, known.function)
-    sign = 1.0 if known.higher_is_nearer else -1.0
-    value, why = np.full(len(fine), np.nan), np.full(len(fine), "", object)
-    rows = traced.rows.reset_index(drop=True)
+    value, why = np.full(len(rows), np.nan), np.full(len(rows), NO_PAIR, object)
     for _, group in rows.groupby(["triplet", "seed"], sort=False):
-        plain = group[(group["kind"] == "none") & fine[group.index]]
-        sides = dict(zip(plain["recipient"], plain.index))
-        if not {traced.first, traced.second} <= set(sides):
-            why[group.index] = NO_PAIR
-            continue
-        first, second = (pixels.grey(traced.images[sides[word]]) for word in (traced.first, traced.second))
-        for row in group.index[fine[group.index]]:
-            picture = pixels.grey(traced.images[row])
+        plain = group[group["kind"] == "none"].reset_index().set_index("recipient")["index"]
+        sides = [pixels.grey(images[plain[word]]) for word in contrasts(config)[0] if word in plain]
+        for row in group.index if len(sides) == 2 else ():
+            picture = pixels.grey(images[row])
             try:
-                near = [score(pixels.PicturePair(picture, side)) for side in (first, second)]
+                first, second = (score(pixels.PicturePair(picture, side)) for side in sides)
             except ValueError as error:
                 raise UserError(f"traced: {group['variant'][row]}: {error}: store them alike") from None
-            value[row] = sign * (near[0].value - near[1].value)
-            why[row] = near[0].reason or near[1].reason
+            value[row] = (first.value - second.value) * (1.0 if known.higher_is_nearer else -1.0)
+            why[row] = first.reason or second.reason
     return value, why, f"{GAP_VERSION}, {known.version}"
 
 

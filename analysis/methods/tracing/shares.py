@@ -12,21 +12,20 @@ both together. A row is a place and an estimand:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from analysis.methods.tracing.effects import JOIN, WHAT, Effects, Place
+from analysis.methods.tracing.effects import JOIN, NECESSITY, SUFFICIENCY, WHAT, Effects
 from analysis.stats.shares import Shares, beyond_floor, largest_floor, mean_effects, shares
 from probes.config.measurement import significance_level
 from probes.stages.trace.variants import KEYS_AND_VALUES, POOLED
 
 VERSION = "trace_shares/5"
-SUFFICIENCY, NECESSITY, FLOOR, BEYOND = "sufficiency", "necessity", "floor", "beyond"
-INTERACTION = "interaction"
+FLOOR, BEYOND, INTERACTION = "floor", "beyond", "interaction"
 NUMBERS = ("effect", "effect_low", "effect_high", "share", "low", "high", "p_adjusted")
 SHARE_COLUMNS = ("outcome", *WHAT, "donor", "estimand", "control", *NUMBERS, "n_prompts", "reason", "version")
 TOTAL_COLUMNS = ("outcome", "donor", "control", "total", "low", "high", "p_value", "n_prompts", "version")
@@ -36,62 +35,46 @@ def total_table(traced: Sequence[Effects], sampling: dict[str, Any]) -> pd.DataF
     """Table ``trace_total``: one row per outcome and donor, a control word's too."""
     rows = []
     for one in traced:
-        for donor in (*one.donors, *one.controls):
-            result = mean_effects(one.total(donor)[:, None], **sampling)
+        for donor in one.totals:
+            result = mean_effects(one.totals[[donor]], **sampling)
             numbers = (result.effect, result.effect_low, result.effect_high, result.p_adjusted, result.n)
             about = one.outcome, donor, donor in one.controls
-            rows.append((*about, *(number[0] for number in numbers), version(one)))
+            rows.append((*about, *(number[0] for number in numbers), f"{VERSION}, {one.version}"))
     return pd.DataFrame(rows, columns=list(TOTAL_COLUMNS))
 
 
-def share_table(traced: Sequence[Effects], kinds: Iterable[str], sampling: dict[str, Any]) -> pd.DataFrame:
+def share_table(
+    traced: Sequence[Effects], kinds: Sequence[str], sampling: dict[str, Any]
+) -> pd.DataFrame | None:
     """Table of the shares of patches of some kinds: one row per outcome, donor, estimand and patch.
 
     The patches of an outcome, donor and estimand are one family, for all of which intervals and ``p_adjusted`` hold.
-    What was not generated has no row.
+    What was not generated has no row; None where nothing was.
     """
-    rows: list[dict[str, Any]] = []
+    tables = []
     for one in traced:
-        for donor in one.donors:
-            if places := one.places(kinds):
-                rows += _patches(one, places, donor, sampling)
-            if "complete" in kinds:
-                rows += _interaction(one, donor, sampling)
-    return pd.DataFrame(rows, columns=list(SHARE_COLUMNS))
-
-
-def version(one: Effects) -> str:
-    """The versions of the shares and of the outcome."""
-    return f"{VERSION}, {one.version}"
+        places = one.places[one.places["kind"].isin(kinds)]
+        for donor in one.donors if len(places) else ():
+            tables += _patches(one, places, donor, sampling)
+            tables += _interaction(one, places, donor, sampling)
+    return pd.concat(tables, ignore_index=True)[list(SHARE_COLUMNS)] if tables else None
 
 
 def _patches(
-    one: Effects, places: Sequence[Place], donor: str, sampling: dict[str, Any]
-) -> Iterator[dict[str, Any]]:
-    total = one.total(donor)
-    enough, needed = (
-        np.column_stack([effect(place, donor) for place in places])
-        for effect in (one.sufficiency, one.necessity)
-    )
+    one: Effects, places: pd.DataFrame, donor: str, sampling: dict[str, Any]
+) -> Iterator[pd.DataFrame]:
+    total = one.totals[donor]
+    enough, needed = (one.of(estimand, donor, places.index) for estimand in (SUFFICIENCY, NECESSITY))
     sufficiency = shares(enough, total, **sampling)
-    yield from _rows(one, donor, [(place, SUFFICIENCY, "") for place in places], sufficiency)
-    result = shares(needed, total, **sampling)
-    yield from _rows(one, donor, [(place, NECESSITY, "") for place in places], result)
-    if not one.controls:
-        return
-    floors = np.stack([one.floors(place) for place in places], axis=-1)  # (n_controls, n_prompts, n_patches)
-    floor, chosen = largest_floor(floors)
-    for estimand, result in (
-        (FLOOR, shares(floor, total, **sampling)),
-        (
-            BEYOND,
-            _more_than_nothing(
-                beyond_floor(enough, total, floor, **sampling), sufficiency, sampling["level"]
-            ),
-        ),
-    ):
-        cells = [(place, estimand, one.controls[index]) for place, index in zip(places, chosen)]
-        yield from _rows(one, donor, cells, result)
+    yield _rows(one, places, donor, SUFFICIENCY, sufficiency)
+    yield _rows(one, places, donor, NECESSITY, shares(needed, total, **sampling))
+    if one.controls:
+        floor, chosen = largest_floor([one.of(SUFFICIENCY, word, places.index) for word in one.controls])
+        controls = np.array(one.controls, object)[chosen]
+        yield _rows(one, places, donor, FLOOR, shares(floor, total, **sampling), controls)
+        beyond = beyond_floor(enough, total, floor, **sampling)
+        beyond = _more_than_nothing(beyond, sufficiency, sampling["level"])
+        yield _rows(one, places, donor, BEYOND, beyond, controls)
 
 
 def _more_than_nothing(beyond: Shares, sufficiency: Shares, level: float) -> Shares:
@@ -105,35 +88,35 @@ def _more_than_nothing(beyond: Shares, sufficiency: Shares, level: float) -> Sha
     return replace(beyond, p_adjusted=np.fmax(beyond.p_adjusted, sufficiency.p_adjusted), **ends)
 
 
-def _interaction(one: Effects, donor: str, sampling: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _interaction(
+    one: Effects, places: pd.DataFrame, donor: str, sampling: dict[str, Any]
+) -> Iterator[pd.DataFrame]:
     """Rows of all ways of the text into the image; none where these were not all patched alone."""
-    alone = {place[WHAT.index("site")]: place for place in one.places(["site"])}
-    complete = next(iter(one.places(["complete"])), None)
-    ways = [alone.get(site) for site in complete[WHAT.index("site")].split(JOIN)] if complete else []
-    if len(ways) < 2 or not all(place is not None and _is_way(place) for place in ways):
+    complete, sites = (places[places["kind"] == kind] for kind in ("complete", "site"))
+    names = complete["site"].str.split(JOIN).explode()
+    # patched alone as the patch of all ways holds it
+    alone = (sites["part"] == KEYS_AND_VALUES) | (sites["site"] == POOLED)
+    ways = sites[sites["site"].isin(names) & alone]
+    if not 1 < len(ways) == len(names):
         return
     differences = [
-        effect(complete, donor) - sum(effect(place, donor) for place in ways)
-        for effect in (one.sufficiency, one.necessity)
+        one.of(estimand, donor, complete.index)[:, 0] - one.of(estimand, donor, ways.index).sum(axis=1)
+        for estimand in (SUFFICIENCY, NECESSITY)
     ]
-    where = (INTERACTION, *complete[1:])
-    cells = [(where, SUFFICIENCY, ""), (where, NECESSITY, "")]
-    yield from _rows(one, donor, cells, shares(np.column_stack(differences), one.total(donor), **sampling))
-
-
-def _is_way(place: Place) -> bool:
-    """Whether a place was patched alone as the patch of all ways holds it."""
-    return place[WHAT.index("part")] == KEYS_AND_VALUES or place[WHAT.index("site")] == POOLED
+    result = shares(np.column_stack(differences), one.totals[donor], **sampling)
+    both = pd.concat([complete, complete]).assign(kind=INTERACTION)
+    yield _rows(one, both, donor, [SUFFICIENCY, NECESSITY], result)
 
 
 def _rows(
-    one: Effects, donor: str, cells: Sequence[tuple[Place, str, str]], result: Shares
-) -> Iterator[dict[str, Any]]:
-    for index, (place, estimand, control) in enumerate(cells):
-        if result.n[index]:
-            yield {
-                **dict(zip(WHAT, place)),
-                **{"outcome": one.outcome, "donor": donor, "estimand": estimand, "control": control},
-                **{name: getattr(result, name)[index] for name in (*NUMBERS, "reason")},
-                **{"n_prompts": result.n[index], "version": version(one)},
-            }
+    one: Effects,
+    places: pd.DataFrame,
+    donor: str,
+    estimand: str | Sequence[str],
+    result: Shares,
+    control: str | Sequence[str] = "",
+) -> pd.DataFrame:
+    numbers = {name: getattr(result, name) for name in (*NUMBERS, "reason")}
+    about = {"outcome": one.outcome, "donor": donor, "estimand": estimand, "control": control}
+    version = f"{VERSION}, {one.version}"
+    return places.assign(**about, **numbers, n_prompts=result.n, version=version)[result.n > 0]

@@ -31,13 +31,9 @@ class CaptionObserver(ImageObserver):
         return [{"caption": seen, "reason": image.fault}]
 
     def record(self, run: Run) -> dict[str, Any]:
-        """Return who wrote the captions, and how many there are, are empty, and could not be made."""
-        tables = run.part_tables(KIND, ["caption"])
-        captions = [caption for table in tables for caption in table["caption"].to_pylist()]
-        missing = captions.count(None)
-        counts = {"captions": len(captions) - missing, "empty": captions.count(""), "missing": missing}
+        """Return who wrote the captions."""
         identity = {"captioner": str(self.model), **self.model.identity()}
-        return {KIND: {**identity, "versions": self.versions, "counts": counts}}
+        return {KIND: {**identity, "versions": self.versions}}
 
 
 def caption_observer(config: Config) -> tuple[CaptionObserver | None, str]:

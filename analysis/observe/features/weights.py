@@ -33,37 +33,13 @@ def place(feature: Feature) -> str:
     return feature.field or f"{PLACE}.{feature.name}"
 
 
-def hub_id(feature: Feature, name: str) -> str:
-    """The hub's name for weights that the feature's library knows by another; any other name as it is.
-
-    >>> from analysis.observe.features.registry import FEATURES
-    >>> hub_id(FEATURES["dino"], "vit_small_patch16_224.dino"), hub_id(FEATURES["clip"], "ViT-L-14/openai")
-    ('timm/vit_small_patch16_224.dino', 'timm/vit_large_patch14_clip_224.openai')
-    """
-    if feature.library == "torch_fidelity":
-        return name
-    if feature.library == "timm":
-        from timm.models import get_pretrained_cfg, is_model_pretrained
-
-        known = "/" not in name and is_model_pretrained(name)
-        return getattr(get_pretrained_cfg(name), "hf_hub_id", None) or name if known else name
-    import open_clip
-
-    architecture, _, tag = name.partition("/")
-    known = open_clip.get_pretrained_cfg(architecture, tag)
-    return (known or {}).get("hf_hub", "").rstrip("/") or name
-
-
 def locate(feature: Feature, name: str, *, fetch: bool = True) -> Path | None:
     """The file or folder of a feature's weights; None where they are on the hub alone and not to be fetched.
 
-    `name` is as in ``observe.feature_weights``: a file, a folder, a name that the library knows, a hub id, or
-    ``toyworld``.
+    `name` is as in ``observe.feature_weights``: a file, a folder, a hub id, or ``toyworld``.
     """
     if name == TOYWORLD and feature.toyworld:
         return WEIGHTS / feature.toyworld
-    if not Path(name).expanduser().exists():
-        name = hub_id(feature, name)
     path = find(name, place(feature), fetch=fetch, is_whole=lambda folder: _files(feature.library, folder))
     if path is not None:
         weight_file(feature, path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cached_property
@@ -49,7 +48,7 @@ class QuestionObserver(ImageObserver):
         ]
 
     def record(self, run: Run) -> dict[str, Any]:
-        """Return who answered, the questions, and how often an answer was undecided or missing."""
+        """Return who answered, and the questions."""
         commit = getattr(self.model, "commit", "")
         return {
             self.name: {
@@ -58,18 +57,8 @@ class QuestionObserver(ImageObserver):
                 **self.model.identity(),
                 "questions": {question.key: _plain(question) for question in self.questions},
                 "versions": self.versions,
-                "counts": counts(run, self.name),
             }
         }
-
-
-def counts(run: Run, kind: str) -> dict[str, dict[str, int]]:
-    """Return how often each question was answered with each reading, was ``undecided`` and was ``not asked``."""
-    tallies: dict[str, Counter[str]] = {}
-    for table in run.part_tables(kind, ["question", "reading", "reason"]):
-        for question, reading, reason in zip(*table.to_pydict().values()):
-            tallies.setdefault(question, Counter())["not asked" if reason else reading or "undecided"] += 1
-    return {question: dict(sorted(count.items())) for question, count in tallies.items()}
 
 
 def _plain(question: ResolvedQuestion) -> dict[str, Any]:

@@ -7,8 +7,7 @@ image without a face, or whose skin has no typology angle, has a row that says s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from analysis.observe.observer import ImageObserver, StoredImage
 from analysis.observe.skin.faces import FaceSkin
 from analysis.observe.skin.regions import Region, SkinSource, ToyworldSkin
 from analysis.observe.skin.trust import Trust
-from probes.config.observation import SkinTone
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.models.weights import pick_device
@@ -34,56 +32,28 @@ KIND = "attributes/skin_tone"
 BATCH = 16  # images in one go; each is observed alone, so it alters nothing
 
 
-@dataclass(frozen=True)
-class Light:
-    """What sets the light of an image right, by ``observe.skin_tone``.
-
-    An estimate takes the colour of the light from the whole image, and leaves a black one alone; TRUST reads the
-    albedo of the cheeks in the place of the pixels of the region.
-    """
-
-    options: SkinTone
-    trust: Trust | None = None
-
-    @property
-    def name(self) -> str:
-        """As it is stored; empty where nothing is done."""
-        kind = self.options.illumination
-        return {"none": "", "given": f"given {self.options.illuminant}"}.get(kind, kind)
-
-    def fields(self) -> Mapping[str, Any]:
-        """Everything that alters what it does: version and what is scaled, or the checksums of TRUST's files."""
-        if self.trust is not None:
-            return self.trust.fields()
-        used = {"version": illumination.VERSION, "adaptation": self.options.adaptation}
-        return used if self.name else {}
-
-    def corrected(self, image: np.ndarray, region: Region) -> np.ndarray:
-        """Colours ``(n, 3)`` of the region as they would be in daylight; 8-bit, or floats from 0 to 1."""
-        if self.trust is not None:
-            return self.trust.albedo(image, region.landmarks)
-        white = None
-        if self.options.illuminant is not None:
-            white = illumination.white_of(self.options.illuminant)
-        elif self.name:
-            white = illumination.estimated_white(image, self.options.illumination)
-        if white is None:
-            return region.pixels
-        return illumination.under_daylight(region.pixels, white, self.options.adaptation)
-
-
 class SkinToneObserver(ImageObserver):
-    """Stores one row per image; its model is a `SkinSource`; see :class:`analysis.observe.observer.ImageObserver`."""
+    """Stores one row per image; its model is a `SkinSource`; see :class:`analysis.observe.observer.ImageObserver`.
+
+    ``observe.skin_tone`` says what sets the light right: an estimate takes the colour of the light from the whole
+    image, and leaves a black one alone; `trust` reads the albedo of the cheeks in the place of the region's pixels.
+    """
 
     schema = runs_schemas.TONES
 
-    def __init__(self, config: Config, source: SkinSource, light: Light):
+    def __init__(self, config: Config, source: SkinSource, trust: Trust | None = None):
         super().__init__(config, source, KIND, BATCH)
-        self.light = light
+        self.options, self.trust = config.observe.skin_tone, trust
 
     def __str__(self) -> str:
-        light = f"; light: {self.light.name}" if self.light.name else ""
+        light = f"; light: {self.light}" if self.light else ""
         return f"skin tone: {self.model}{light}; nearest of the ten Monk tones"
+
+    @property
+    def light(self) -> str:
+        """What sets the light right, as it is stored; empty where nothing does."""
+        kind = self.options.illumination
+        return {"none": "", "given": f"given {self.options.illuminant}"}.get(kind, kind)
 
     @cached_property
     def device(self) -> Any:
@@ -93,16 +63,18 @@ class SkinToneObserver(ImageObserver):
     @property
     def files(self) -> list[Path]:
         """Weights of what finds the skin and sets its light right."""
-        return [*self.model.files, *(self.light.trust.files if self.light.trust else ())]
+        return [*self.model.files, *(self.trust.files if self.trust else ())]
 
     def _settings(self) -> dict[str, Any]:
-        """Region, light, mean, and the version of the arithmetic."""
+        """Region, light with version and what is scaled or the checksums of TRUST's files, mean, and version."""
+        light = {"version": illumination.VERSION, "adaptation": self.options.adaptation} if self.light else {}
+        light = self.trust.fields() if self.trust else light
         return {
             "version": skin_tone.VERSION,
             **self.model.identity(),
-            "illumination": self.light.name,
-            **{f"illumination.{name}": value for name, value in self.light.fields().items()},
-            "mean": self.config.observe.skin_tone.mean,
+            "illumination": self.light,
+            **{f"illumination.{name}": value for name, value in light.items()},
+            "mean": self.options.mean,
         }
 
     def fields(self) -> dict[str, Any]:
@@ -112,7 +84,7 @@ class SkinToneObserver(ImageObserver):
 
     def load(self) -> None:
         """Load what finds the skin and what sets its light right."""
-        for model in filter(None, (self.model, self.light.trust)):
+        for model in filter(None, (self.model, self.trust)):
             model.load(self.device)
 
     def read(self, images: Sequence[StoredImage]) -> Sequence[Region]:
@@ -127,7 +99,7 @@ class SkinToneObserver(ImageObserver):
             return [_without(seen.status, seen.reason)]
         if is_grey(image.pixels):
             return [_without(GREY, f"{GREY}: 99 % of the picture's pixels have no colour")]
-        tone = read_skin(self.light.corrected(image.pixels, seen), self.config.observe.skin_tone.mean)
+        tone = read_skin(self._in_daylight(image.pixels, seen), self.options.mean)
         lightness, red, yellow = tone.lab
         return [
             {
@@ -137,15 +109,26 @@ class SkinToneObserver(ImageObserver):
                 **{"L": lightness, "a": red, "b": yellow},
                 "ita": None if math.isnan(tone.ita) else tone.ita,
                 **{name: getattr(tone, name) for name in ("tone", "tone_ciede2000", "tone_dalleval2023")},
-                "illumination": self.light.name,
+                "illumination": self.light,
             }
         ]
 
+    def _in_daylight(self, image: np.ndarray, region: Region) -> np.ndarray:
+        """Colours ``(n, 3)`` of the region as they would be in daylight; 8-bit, or floats from 0 to 1."""
+        if self.trust is not None:
+            return self.trust.albedo(image, region.landmarks)
+        white = None
+        if self.options.illuminant is not None:
+            white = illumination.white_of(self.options.illuminant)
+        elif self.light:
+            white = illumination.estimated_white(image, self.options.illumination)
+        if white is None:
+            return region.pixels
+        return illumination.adapted(region.pixels, white, adaptation=self.options.adaptation)
+
     def record(self, run: Run) -> dict[str, Any]:
-        """Return how tones were read, and of how many images, under ``attributes/skin_tone``."""
-        counts = run.read(KIND, ["status"])["status"].value_counts().sort_index().to_dict()
-        device = {"observe.device": self.device_type}
-        return {KIND: {**self._settings(), **device, "versions": self.versions, "counts": counts}}
+        """Return how tones were read, under ``attributes/skin_tone``."""
+        return {KIND: {**self._settings(), "observe.device": self.device_type, "versions": self.versions}}
 
 
 def _without(status: str, reason: str) -> dict[str, Any]:
@@ -160,8 +143,8 @@ def skin_observer(config: Config) -> tuple[SkinToneObserver | None, str]:
     if options.look is False or not (options.look is True or is_diagnostic(config)):
         return None, ""
     try:
-        light = Light(options, Trust(options.trust) if options.trust else None)
-        return SkinToneObserver(config, _source(config), light), ""
+        trust = Trust(options.trust) if options.trust else None
+        return SkinToneObserver(config, _source(config), trust), ""
     except UserError as error:
         if options.look is True:
             raise

@@ -12,12 +12,14 @@ from matplotlib.patches import Patch
 
 from analysis.metrics.registry import Metric
 from analysis.report.figures.style import FAINT, INK, PALETTE, Drawn, new_figure, style
-from analysis.report.format import DASH, label, number, over
+from analysis.report.format import defined, label, number, over
 
 WIDTH = 4.0  # inches: half of a page of the report, and a column of text on a phone
 ROW = 0.27  # inches a measure
 FARTHEST = 1.6  # of the distance between the sides; what reaches farther is cut, with an arrow
 LONGEST = 12  # characters of the name of a side
+OWN, WORDS = ["gap", "ci_low", "ci_high"], ["word_gap", "word_low", "word_high"]
+KINDS = ((OWN, -0.17, PALETTE[5], "o", 4.4), (WORDS, 0.17, PALETTE[0], "D", 3.8))
 
 
 def draw_headline(
@@ -31,8 +33,9 @@ def draw_headline(
 
     `findings` are rows of ``tables/findings``; a panel a contrast. None where there is no gap to draw.
     """
-    symbols = {metric.key: metric for metric in metrics}
-    table = findings[findings["gap"].notna() & findings["measure"].isin(list(symbols))]
+    symbols = {metric.key: metric.symbol for metric in metrics}
+    table = _as_shares(findings[findings["gap"].notna() & findings["measure"].isin(list(symbols))])
+    table = table.assign(symbol=table["measure"].map(symbols))
     panels = [(pair, table[table["contrast"] == "-".join(pair)]) for pair in contrasts]
     panels = [(pair, rows) for pair, rows in panels if len(rows)]
     if not panels:
@@ -41,75 +44,69 @@ def draw_headline(
         heights = [ROW * len(rows) + 0.7 for _, rows in panels]
         figure = new_figure(WIDTH, sum(heights) + 0.3)
         grid = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
-        said, near = [], False
         for axes, (pair, rows) in zip(grid, panels):
-            for place, row in enumerate(rows.to_dict("records")):
-                near |= not math.isfinite(row["share"])
-                own, words = _shares(row)
-                _draw_row(axes, place, row, own, words)
-                said.append(_said(own, words, symbols[row["measure"]], unit))
-            _frame(axes, rows, symbols, pair)
-        figure.legend(
-            handles=_marks(unit), loc="outside upper left", ncols=3, columnspacing=1.2, handlelength=1.4
-        )
+            _draw_panel(axes, rows, pair)
+        marks = [
+            Line2D(
+                [], [], color=color, marker=marker, ms=4, mec=INK, mew=0.4, lw=2, label=f"over {over_what}"
+            )
+            for (_, _, color, marker, _), over_what in zip(KINDS, (f"{unit}s", "words"))
+        ]
+        marks.append(Patch(facecolor=FAINT, alpha=0.45, label="below δ"))
+        figure.legend(handles=marks, loc="outside upper left", ncols=3, columnspacing=1.2, handlelength=1.4)
     caption = (
         "The gap as a share of the distance between the two sides: 0 is halfway, ±1 as near as the sides can be told "
         f"apart. Circle: between the words of the indicators, with its interval {over(unit)}. Diamond: over all words, "
         f"with its interval {over(unit, 'words and ')}; it is the one that speaks of more than these words, and its "
         "number stands at the right (without a diamond the circle’s). Grey: smaller than δ."
     )
-    if near:
+    if table["near"].any():
         caption += " *: the sides lie nearer to each other than δ, and the gap is drawn as a share of δ."
-    title = f"Headline gaps: is {label(reference)} nearer to {_sides(contrasts)}?"
+    sides = "; ".join(f"{label(first)} or {label(second)}" for first, second in contrasts)
+    title = f"Headline gaps: is {label(reference)} nearer to {sides}?"
+    rows = pd.concat([rows for _, rows in panels]).to_dict("records")
+    said = [
+        f"{row['symbol']}: over {unit}s {_told(row['gap'])}, over words {_told(row['word_gap'])}."
+        for row in rows
+    ]
     return Drawn("headline", figure, title, caption, alt=f"{title} {' '.join(said)}")
 
 
-def _scale(row: dict) -> float:
-    """The distance between the sides, or δ where they are nearer to each other than that; NaN without either."""
-    scale = row["distance"] if math.isfinite(row["share"]) else row["delta"]
-    return scale if scale > 0 else math.nan
+def _as_shares(table: pd.DataFrame) -> pd.DataFrame:
+    """The gaps as they are drawn: of the distance between the sides, or of δ where they lie ``near`` each other."""
+    near = table["share"].isna()
+    scale = table["distance"].mask(near, table["delta"])
+    scale, own = scale.where(scale > 0), {"near": near, "delta": table["delta"] / scale.where(scale > 0)}
+    for gap, word, share in zip(OWN, WORDS, ("word_share", "word_share_low", "word_share_high")):
+        in_unit_of_gap = table[word].where(table["p_control"].notna()) / scale
+        own |= {gap: table[gap] / scale, word: table[share].mask(table["word_share"].isna(), in_unit_of_gap)}
+    return table.assign(**own)
 
 
-def _shares(row: dict) -> tuple[list[float], list[float]]:
-    """The gap and the gap over words with their intervals, as they are drawn."""
-    scale, tested = _scale(row), math.isfinite(row["p_control"])
-    own = [row[name] / scale for name in ("gap", "ci_low", "ci_high")]
-    words = [row[name] for name in ("word_share", "word_share_low", "word_share_high")]
-    if not math.isfinite(words[0]):  # in the same unit as the gap
-        words = [row[name] / scale if tested else math.nan for name in ("word_gap", "word_low", "word_high")]
-    return own, words
+def _told(share: float) -> str:
+    return number(share, 2, True) if defined(share) else "not told"
 
 
-def _draw_row(axes: Axes, place: int, row: dict, own: Sequence[float], words: Sequence[float]) -> None:
-    """Draw a measure; its number is that of the diamond, or of the circle where there is no diamond."""
-    half = row["delta"] / _scale(row)
-    if math.isfinite(half):
-        axes.barh(place, 2 * half, left=-half, height=0.86, color=FAINT, alpha=0.45, lw=0, zorder=0)
-    for (middle, low, high), y, color, marker in (
-        (own, place - 0.17, PALETTE[5], "o"),
-        (words, place + 0.17, PALETTE[0], "D"),
-    ):
-        if math.isfinite(low):
-            axes.plot([low, high], [y, y], color=color, lw=2, solid_capstyle="butt")
-        for end in (low, middle, high):
-            if abs(end) > FARTHEST:
-                arrow, at = "<>"[end > 0], math.copysign(FARTHEST, end)
-                axes.plot(at, y, arrow, color=color, ms=4, clip_on=False)
-        if abs(middle) <= FARTHEST:
-            axes.plot(middle, y, marker, color=color, ms=4.4 if marker == "o" else 3.8, mec=INK, mew=0.4)
-    shown = words[0] if math.isfinite(words[0]) else own[0]
-    if math.isfinite(shown):
-        at = axes.get_yaxis_transform()
-        axes.text(1.02, place, number(shown, 2, True), transform=at, va="center", fontsize=7.5)
-
-
-def _frame(axes: Axes, rows: pd.DataFrame, symbols: dict[str, Metric], pair: tuple[str, str]) -> None:
+def _draw_panel(axes: Axes, rows: pd.DataFrame, pair: tuple[str, str]) -> None:
+    """Draw the measures of a contrast, each with the number of the diamond, or of the circle where there is none."""
     first, second = (label(name, LONGEST) for name in pair)
-    names = [
-        symbols[key].symbol + ("*" if not math.isfinite(share) else "")
-        for key, share in zip(rows["measure"], rows["share"])
-    ]
-    axes.set_yticks(range(len(rows)), names)
+    axes.barh(
+        range(len(rows)), 2 * rows["delta"], left=-rows["delta"], height=0.86, color=FAINT, alpha=0.45, lw=0
+    )
+    for columns, offset, color, marker, size in KINDS:
+        for place, (middle, low, high) in enumerate(rows[columns].to_numpy(float)):
+            y = place + offset
+            axes.plot([low, high], [y, y], color=color, lw=2, solid_capstyle="butt")
+            for end in (low, middle, high):
+                if abs(end) > FARTHEST:
+                    arrow, at = "<>"[int(end > 0)], math.copysign(FARTHEST, end)
+                    axes.plot(at, y, arrow, color=color, ms=4, clip_on=False)
+            if abs(middle) <= FARTHEST:
+                axes.plot(middle, y, marker, color=color, ms=size, mec=INK, mew=0.4)
+    for place, shown in enumerate(rows["word_gap"].fillna(rows["gap"])):
+        text = number(shown, 2, True) if defined(shown) else ""
+        axes.text(1.02, place, text, transform=axes.get_yaxis_transform(), va="center", fontsize=7.5)
+    axes.set_yticks(range(len(rows)), rows["symbol"] + rows["near"].map({True: "*", False: ""}))
     for tick, primary in zip(axes.get_yticklabels(), rows["primary"]):
         tick.set_fontweight("bold" if primary else "normal")
     axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -122,25 +119,3 @@ def _frame(axes: Axes, rows: pd.DataFrame, symbols: dict[str, Metric], pair: tup
     axes.tick_params(axis="y", length=0)
     axes.text(1.02, 1.01, "share", transform=axes.transAxes, va="bottom", fontsize=7.5)
     axes.set_xlabel(f"gap as a share of the sides’ distance\n← nearer to {second}   ·   nearer to {first} →")
-
-
-def _marks(unit: str) -> list:
-    def mark(marker: str, color: str, name: str) -> Line2D:
-        return Line2D([], [], color=color, marker=marker, ms=4, mec=INK, mew=0.4, lw=2, label=name)
-
-    return [
-        mark("o", PALETTE[5], f"over {unit}s"),
-        mark("D", PALETTE[0], "over words"),
-        Patch(facecolor=FAINT, alpha=0.45, label="below δ"),
-    ]
-
-
-def _said(own: Sequence[float], words: Sequence[float], metric: Metric, unit: str) -> str:
-    """A row as the text alternative has it."""
-    shown = (number(values[0], 2, True) for values in (own, words))
-    of_gap, of_words = (text if text != DASH else "not told" for text in shown)
-    return f"{metric.symbol}: over {unit}s {of_gap}, over words {of_words}."
-
-
-def _sides(contrasts: Sequence[tuple[str, str]]) -> str:
-    return "; ".join(f"{label(first)} or {label(second)}" for first, second in contrasts)

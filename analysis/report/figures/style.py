@@ -22,14 +22,6 @@ SCREEN = 110  # dots per inch in a notebook
 
 # Okabe and Ito (2008), distinguished with every common form of colour blindness; yellow is too pale on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
-DASHES = (
-    "-",
-    (0, (5, 1.6)),
-    (0, (1.2, 1.4)),
-    (0, (5, 1.4, 1.2, 1.4)),
-    (0, (8, 2)),
-    (0, (3, 1, 1, 1, 1, 1)),
-)
 # ColorBrewer's PuOr, safe for colour-blind readers, without its nearly black ends, where no mark is seen.
 DIVERGING = LinearSegmentedColormap.from_list("puor", mpl.colormaps["PuOr"](np.linspace(0.1, 0.9, 65)))
 

@@ -16,13 +16,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.metrics.cooccurrence import ALL, counted
-from analysis.metrics.registry import definition, headline_metrics
-from analysis.stats.bootstrap import bootstrap_interval, prompt_means
+from analysis.metrics.registry import headline_metrics
+from analysis.stats.bootstrap import bootstrap_interval
 from analysis.stats.permutation import sign_flip_test
-from analysis.study import comparison, contrasts, indicators
+from analysis.study import comparison, contrasts
 from analysis.tables.object_tables import observed_images
 from analysis.tables.registry import read
-from analysis.tables.similarities.stored import StoredSimilarities
 from probes.errors import UserError, parse_json
 from probes.runs.run import Run
 
@@ -39,35 +38,38 @@ DIFFERENCE_COLUMNS = (
 )
 
 
-def prompt_values(run: Run, *, every: bool = False) -> pd.DataFrame:
-    """The values of a run by prompt: headline gaps at the end of each space, or at `every` site and step, and objects.
+def prompt_values(run: Run) -> pd.DataFrame:
+    """The values of a run by prompt: its headline gaps (table ``gap_prompts``), and objects where they were looked for.
 
     The index are the texts of each prompt, by indicator, as JSON; columns are `KEYS`: ``kind`` is *gap* (``what`` the
     contrast; positive: the reference is nearer to its first) or *presence* (``metric`` the object: share of the images
     with it, first less second indicator). Values are means over seeds, NaN where there is none.
     """
-    config, pairs = run.config, StoredSimilarities(run)
-    names, reference = [member.name for member in indicators(config)], config.reference
-    wanted = None if every else {metric.place for metric in headline_metrics(config.measure.text_readout)}
-    tables = []
-    for family in pairs.families(wanted):
-        places = [(family.space, site, step, family.metric) for site, step in family.columns.to_numpy()]
-        for contrast in contrasts(config):
-            near = [prompt_means(family.pair(reference, side, names)) for side in contrast]
-            gap = definition(family.metric).sign * (near[0] - near[1])
-            tables.append(_table("gap", contrast, places, family.prompts, gap))
+    config = run.config
+    headline = [metric.place for metric in headline_metrics(config.measure.text_readout)]
+    gaps = read(run, "gap_prompts").assign(kind="gap").rename(columns={"contrast": "what"})
+    gaps = gaps[pd.MultiIndex.from_frame(gaps[["space", "site", "metric"]]).isin(headline)]
+    columns = pd.MultiIndex.from_frame(gaps[list(KEYS)].drop_duplicates())
+    tables = [
+        gaps.groupby(["triplet", *KEYS], observed=True)["gap"]
+        .mean()
+        .unstack(list(KEYS))
+        .reindex(columns=columns)
+    ]
     if "objects" in run.tables():
         chosen = comparison(config)
         objects = counted(
             observed_images(run), read(run, "objects"), chosen.names, without=chosen.individuals
         )[ALL]
-        places = [("image", "objects", -1, name) for name in objects.objects]
         for contrast in contrasts(config):
             first, second = (objects.presence[:, objects.column(side)] for side in contrast)
             shares = np.zeros((len(objects.prompts), len(objects.objects)))
             shares[objects.prompt, objects.object] = (first - second) / objects.seeds[objects.prompt]
-            prompts = objects.prompts.astype(int)
-            tables.append(_table("presence", contrast, places, prompts, shares))
+            keys = [
+                ("presence", "-".join(contrast), "image", "objects", -1, name) for name in objects.objects
+            ]
+            columns = pd.MultiIndex.from_tuples(keys, names=KEYS)
+            tables.append(pd.DataFrame(shares, objects.prompts.astype(int), columns))
     samples = run.samples(["triplet", "indicator", "prompt"]).drop_duplicates(["triplet", "indicator"])
     texts = {
         triplet: json.dumps(dict(sorted(zip(rows["indicator"], rows["prompt"]))), ensure_ascii=False)
@@ -76,14 +78,6 @@ def prompt_values(run: Run, *, every: bool = False) -> pd.DataFrame:
     values = pd.concat([pd.DataFrame(index=sorted(texts)), *tables], axis=1)
     values.columns = pd.MultiIndex.from_tuples(values.columns, names=KEYS)
     return values.rename(index=texts).sort_index()
-
-
-def _table(
-    kind: str, contrast: tuple[str, str], places: list[tuple], prompts: NDArray, values: NDArray[np.float64]
-) -> pd.DataFrame:
-    table = pd.DataFrame(values, prompts)
-    table.columns = pd.Index([(kind, "-".join(contrast), *place) for place in places], tupleize_cols=False)
-    return table
 
 
 def require_same(runs: Mapping[str, pd.DataFrame]) -> None:

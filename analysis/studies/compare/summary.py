@@ -10,12 +10,11 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.metrics.registry import NO_STEP, Metric, headline_metrics
+from analysis.metrics.registry import Metric, headline_metrics
 from analysis.report.environment import environment
-from analysis.report.figures import Drawn, files, inline_svg
-from analysis.report.figures.forest import draw_forest
+from analysis.report.figures.rows import draw_forest
+from analysis.report.figures.style import Drawn, files, inline_svg
 from analysis.report.format import counted, listed, number, p_value, with_interval
-from analysis.studies.compare.depth import depth_table, draw_depth, opening_lines
 from analysis.studies.compare.differences import FEWEST, TOO_FEW, compare, prompt_values
 from analysis.study import contrasts
 from probes.config.measurement import significance_level
@@ -39,22 +38,6 @@ def named(runs: Sequence[Run]) -> list[str]:
         if len(set(names)) == len(names):
             return names
     return [str(run.path) for run in runs]
-
-
-def describe_models(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
-    """A line for each run whose model is that of the first, or an edit of it, as its record knows the weights."""
-    first, lines = runs[0].meta.get("model") or {}, []
-    for run, name in zip(runs[1:], names[1:], strict=True):
-        model = run.meta.get("model") or {}
-        edit = model.get("edit") or {}
-        if first.get("weight_hash") is None:
-            continue
-        if model.get("weight_hash") == first["weight_hash"]:
-            lines.append(f"{name}: the model of {names[0]}")
-        elif edit.get("original_weight_hash") == first["weight_hash"]:
-            kind, sites = edit["edit"]["kind"], len(edit["sites"])
-            lines.append(f"{name}: the model of {names[0]} with an edit ({kind}, {counted(sites, 'site')})")
-    return lines
 
 
 def verdict(row: Mapping[str, Any], metric: Metric, sides: Sequence[str], level: float) -> str:
@@ -87,11 +70,9 @@ def summary(differences: pd.DataFrame, config: Config, level: float = 0.95) -> l
     """A verdict on each headline gap, and one on the presence of objects, of every two runs."""
     headline = {metric.place: metric for metric in headline_metrics(config.measure.text_readout)}
     sides = {"-".join(contrast): contrast for contrast in contrasts(config)}
-    gaps = differences[(differences["kind"] == "gap") & (differences["step"] == NO_STEP)]
     lines = [
-        verdict(row, metric, sides[row["what"]], level)
-        for row in gaps.to_dict("records")
-        if (metric := headline.get((row["space"], row["site"], row["metric"])))
+        verdict(row, headline[row["space"], row["site"], row["metric"]], sides[row["what"]], level)
+        for row in differences[differences["kind"] == "gap"].to_dict("records")
     ]
     objects = differences[differences["kind"] == "presence"]
     for (one, other, what), rows in objects.groupby(["first", "second", "what"], sort=False):
@@ -128,8 +109,6 @@ class RunComparison:
         ``second``, ``difference``, ``ci_low``, ``ci_high``, ``p_value``, ``p_adjusted``, ``n_prompts``, ``reason``.
     values : DataFrame
         One row per quantity and run, with its interval.
-    depth : DataFrame
-        The gap of every run by depth in its denoiser and by noise (`analysis.studies.compare.depth.depth_table`).
     level : float
         Of the intervals.
     """
@@ -137,7 +116,6 @@ class RunComparison:
     runs: Sequence[Run]
     differences: pd.DataFrame
     values: pd.DataFrame
-    depth: pd.DataFrame
     level: float = 0.95
 
     def plot(self, contrast: str | None = None) -> Drawn:
@@ -153,29 +131,17 @@ class RunComparison:
         UserError
             The runs have no such contrast, or no headline gap.
         """
-        return _of_contrast(self._figures("forest"), contrast)
-
-    def plot_depth(self, contrast: str | None = None) -> Drawn:
-        """Draw where in the denoiser, and at which noise, the gap of each run opens: also of different architectures.
-
-        Parameters
-        ----------
-        contrast : str, optional
-            As of `plot`.
-
-        Raises
-        ------
-        UserError
-            The runs have no such contrast, or fewer than two captured the states between blocks.
-        """
-        return _of_contrast(self._figures("depth"), contrast)
+        drawn = self._figures()
+        chosen = next(iter(drawn), "") if contrast is None else contrast
+        if chosen not in drawn:
+            raise UserError(f"contrast: {nearest('contrast', chosen, drawn)}")
+        return drawn[chosen]
 
     def write(self, out: str | Path) -> Path:
-        """Write ``differences.csv``, ``values.csv``, ``depth.csv``, figures and page to a folder; return it."""
-        out = Path(out)
-        for name in ("values", "differences", "depth"):
+        """Write ``differences.csv``, ``values.csv``, figures and page to a folder; return it."""
+        out, figures = Path(out), list(self._figures().values())
+        for name in ("values", "differences"):
             write_bytes(out / f"{name}.csv", csv_bytes(getattr(self, name)))
-        figures = [*self._figures("forest").values(), *self._figures("depth").values()]
         for drawn in figures:
             for name, data in files(drawn).items():
                 write_bytes(out / name, data)
@@ -184,48 +150,31 @@ class RunComparison:
         write_bytes(out / PAGE, page.encode())
         return out
 
-    def _figures(self, kind: str) -> dict[str, Drawn]:
-        """The figures of a kind, by contrast."""
-        config, drawn = self.runs[0].config, {}
-        for contrast in contrasts(config):
-            if kind == "forest":
-                metrics = headline_metrics(config.measure.text_readout)
-                figure = draw_forest(self.values, self.differences, metrics, contrast, config.reference)
-            else:
-                figure = draw_depth(self.depth, contrast, config.reference, significance_level(self.level))
-            if figure is not None:
-                drawn["-".join(contrast)] = figure
-        return drawn
+    def _figures(self) -> dict[str, Drawn]:
+        """The figures by contrast."""
+        config = self.runs[0].config
+        metrics = headline_metrics(config.measure.text_readout)
+        figures = {
+            "-".join(contrast): draw_forest(
+                self.values, self.differences, metrics, contrast, config.reference
+            )
+            for contrast in contrasts(config)
+        }
+        return {name: figure for name, figure in figures.items() if figure is not None}
 
     def _lines(self) -> list[str]:
-        """Lines on models, depth and gaps, the verdicts last."""
-        return [
-            *describe_models(self.runs, named(self.runs)),
-            *opening_lines(self.depth, significance_level(self.level)),
-            *summary(self.differences, self.runs[0].config, self.level),
-        ]
+        return summary(self.differences, self.runs[0].config, self.level)
 
     def __repr__(self) -> str:
         return "\n".join(self._lines())
 
     def _repr_html_(self) -> str:
-        drawn = (*self._figures("forest").values(), *self._figures("depth").values())
-        plots = "".join(f"<div>{inline_svg(one)}</div>" for one in drawn)
+        plots = "".join(f"<div>{inline_svg(drawn)}</div>" for drawn in self._figures().values())
         return f"<pre>{html.escape(repr(self))}</pre>{plots}"
 
 
-def _of_contrast(drawn: Mapping[str, Drawn], contrast: str | None) -> Drawn:
-    """The figure of a contrast, by default of the first."""
-    chosen = next(iter(drawn), "") if contrast is None else contrast
-    if chosen not in drawn:
-        raise UserError(f"contrast: {nearest('contrast', chosen, drawn)}")
-    return drawn[chosen]
-
-
-def compared(runs: Sequence[Run], *, every: bool = False, **options) -> RunComparison:
+def compared(runs: Sequence[Run], **options) -> RunComparison:
     """Compare runs; `options` are those of `analysis.studies.compare.differences.compare`."""
     by_name = dict(zip(named(runs), runs, strict=True))
-    values, differences = compare(
-        {name: prompt_values(run, every=every) for name, run in by_name.items()}, **options
-    )
-    return RunComparison(runs, differences, values, depth_table(by_name), options.get("level", 0.95))
+    values, differences = compare({name: prompt_values(run) for name, run in by_name.items()}, **options)
+    return RunComparison(runs, differences, values, options.get("level", 0.95))

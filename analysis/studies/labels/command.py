@@ -10,10 +10,10 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from PIL import Image
 
 from analysis.metrics.skin_tone import monk_colours
+from analysis.report.environment import environment
 from analysis.report.format import counted
 from analysis.report.gallery import encode
 from analysis.studies.labels.form import (
@@ -83,17 +83,17 @@ def render_sheet(
         cards.append(card | {"questions": asked})
     identity = [name, kind.name, [(card["id"], card["print"], card["questions"]) for card in cards]]
     key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
-    data = {"key": key, "about": kind.name, "columns": FORM, "cards": cards}
-    environment = Environment(
-        loader=PackageLoader("analysis.report", "templates"), autoescape=True, undefined=StrictUndefined
-    )
     tones = monk_colours() if (questions["question"] == TONE).any() else []
-    return environment.get_template("label_sheet.html.j2").render(
-        name=name,
-        instructions=kind.instructions,
-        tones=["#{:02x}{:02x}{:02x}".format(*map(int, colour)) for colour in tones],
-        count=counted(len(cards), "image"),
-        data=json.dumps(data, separators=(",", ":")).replace("<", "\\u003c").replace("&", "\\u0026"),
+    return (
+        environment()
+        .get_template("label_sheet.html.j2")
+        .render(
+            name=name,
+            instructions=kind.instructions,
+            tones=["#{:02x}{:02x}{:02x}".format(*map(int, colour)) for colour in tones],
+            count=counted(len(cards), "image"),
+            data={"key": key, "about": kind.name, "columns": FORM, "cards": cards},
+        )
     )
 
 

@@ -14,14 +14,19 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from analysis.stats.rates import ALL, COLUMNS, NOTHING_THERE, detection_rates
+from analysis.stats.rates import ALL, COLUMNS, detection_rates
 from analysis.stats.resampling import ONE_PROMPT, product, resample_counts
 from analysis.studies.labels.kind import TICKED, UNCLEAR, YES
+from analysis.study import indicators
+from analysis.tables.object_tables import observed_images
 from analysis.tables.objects.detector_error import CHECK_COLUMNS
+from analysis.tables.registry import read
 from probes.errors import UserError
+from probes.runs.run import Run
 
 PERSON = "person"
-VERSION = "human_check/1"
+VERSION = "human_check/2"
+EXTRA = 8  # objects asked about beside the nouns of a prompt
 CHOICE_STREAM = 11  # one seed draws nothing twice
 AGREED = "all agree"
 
@@ -31,30 +36,22 @@ def ask(noun: str, human: bool) -> str:
     return PERSON if human else noun
 
 
-def choose_questions(
-    samples: pd.DataFrame,
-    nouns: pd.DataFrame,
-    objects: pd.DataFrame,
-    *,
-    indicators: Sequence[str],
-    images: int = 100,
-    extra: int = 8,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Choose images, as many of each indicator, and the objects to ask for.
+def choose_questions(run: Run, images: int, extra: int | None = None, seed: int = 0) -> pd.DataFrame:
+    """Choose images, as many of each indicator that is no synonym control, and the objects to ask for.
 
     Whole triplets are chosen at random, one seed of a prompt before the next of any; `images`, at most so many, is
-    rounded down to whole triplets. `extra` objects are asked for beside the nouns of the prompts, at least a quarter of
-    them found in no image of the triplet and seed (fewer where the run has no others). One row per image and question:
-    ``sample_id``, ``triplet``, ``seed``, ``indicator``, ``object``; images in the order in which they are shown,
-    objects in alphabetical order.
+    rounded down to whole triplets. `extra` objects (`EXTRA`) are asked for beside the nouns of the prompts, at least a
+    quarter of them found in no image of the triplet and seed (fewer where the run has no others). One row per image and
+    question: ``sample_id``, ``triplet``, ``seed``, ``indicator``, ``question``, ``asked``, ``answers``; images in the
+    order in which they are shown, objects in alphabetical order.
     """
-    names = list(indicators)
+    names = [member.name for member in indicators(run.config) if not member.control]
     if images < len(names):
         raise UserError(
             f"--images: expected at least one of each indicator ({len(names)}), got {images}: ask for more"
         )
     rng = np.random.default_rng([seed, CHOICE_STREAM])
+    samples = observed_images(run)
     known = samples[samples["indicator"].isin(names)]
     draws = known.groupby(["triplet", "seed"], sort=True)["indicator"].nunique()
     draws = draws[draws == len(names)].reset_index()[["triplet", "seed"]]
@@ -65,23 +62,20 @@ def choose_questions(
     draws = draws.iloc[rng.permutation(len(draws))]
     draws = draws.assign(turn=draws.groupby("triplet").cumcount()).sort_values("turn", kind="stable")
     draws = draws.head(images // len(names))
-    table = _questions(draws, nouns, objects, names, extra, rng)
+    table = _questions(run, draws, names, EXTRA if extra is None else extra, rng)
     keys = known.merge(draws[["triplet", "seed"]], on=["triplet", "seed"])
     keys = keys.iloc[rng.permutation(len(keys))][["sample_id", "triplet", "seed", "indicator"]]
-    return keys.merge(table, on=["triplet", "seed"], how="inner", sort=False).reset_index(drop=True)
+    questions = keys.merge(table, on=["triplet", "seed"], how="inner", sort=False)
+    return questions.assign(asked=questions["question"], answers=[TICKED] * len(questions))
 
 
 def _questions(
-    draws: pd.DataFrame,
-    nouns: pd.DataFrame,
-    objects: pd.DataFrame,
-    names: Sequence[str],
-    extra: int,
-    rng: np.random.Generator,
+    run: Run, draws: pd.DataFrame, names: Sequence[str], extra: int, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """Return ``triplet``, ``seed`` and ``object`` of what is asked in the images of some triplets and seeds."""
-    mentioned = _with_question(nouns[nouns["indicator"].isin(names)])
-    detected = _with_question(objects[(objects["object"] >= 0) & objects["indicator"].isin(names)])
+    """Return ``triplet``, ``seed`` and ``question`` of what is asked in the images of some triplets and seeds."""
+    nouns, objects = (_with_question(read(run, name)) for name in ("nouns", "objects"))
+    mentioned = nouns[nouns["indicator"].isin(names)]
+    detected = objects[(objects["object"] >= 0) & objects["indicator"].isin(names)]
     everything = sorted({*mentioned["ask"], *detected["ask"]})
     mentioned_of = mentioned.groupby("triplet")["ask"].agg(set).to_dict()
     detected_in = detected.groupby(["triplet", "seed"])["ask"].agg(set).to_dict()
@@ -94,7 +88,7 @@ def _questions(
         asked = asked | {seen[i] for i in rng.permutation(len(seen))[: extra - others]}
         asked |= {rest[i] for i in rng.permutation(len(rest))[:others]}
         rows += [(triplet, draw, name) for name in sorted(asked)]
-    return pd.DataFrame(rows, columns=["triplet", "seed", "object"])
+    return pd.DataFrame(rows, columns=["triplet", "seed", "question"])
 
 
 def _with_question(table: pd.DataFrame) -> pd.DataFrame:
@@ -135,28 +129,19 @@ def annotator_agreement(
 ) -> pd.DataFrame:
     """Recall and precision of the detector by what each annotator saw, and Cohen's kappa between annotators.
 
-    Of `labelled_items`; ``unclear`` is left out of recall and precision. Quantities are recall, precision, ``seen``
-    (share of the questions answered yes) and kappa, of an ``annotator`` (``all agree``: of equal answers of all).
+    Of `labelled_items`; ``unclear`` is left out of recall and precision. Quantities are recall, precision and kappa, of
+    an ``annotator`` (``all agree``: of equal answers of all).
     """
-    options = {"indicators": indicators, "level": level}
     people = list(dict.fromkeys(items["annotator"]))
     answers = {name: rows for name, rows in items.groupby("annotator", sort=False)}
     if len(people) > 1:
         answers[AGREED] = agreed(items, ["sample_id", "object"], len(people))
-    tables = []
-    for name, rows in answers.items():
-        clear = _clear(rows)
-        for asked in (ALL, "prompt", "found", "other"):
-            chosen = clear if asked == ALL else clear[clear["asked"] == asked]
-            rates = detection_rates(chosen, contrasts=contrasts, **options)
-            # how often anything asked for was seen: recall with every question as its own denominator
-            seen = detection_rates(
-                chosen.assign(detected=chosen["truth"], truth=True), contrasts=contrasts, **options
-            )
-            seen = seen[(seen["quantity"] == "recall") & (seen["object"] == ALL)].assign(quantity="seen")
-            seen["reason"] = seen["reason"].replace(NOTHING_THERE["recall"], "nothing asked")
-            rates = rates if asked == ALL else rates[rates["object"] == ALL]
-            tables.append(pd.concat([rates, seen]).assign(annotator=name, asked=asked))
+    tables = [
+        detection_rates(_clear(rows), indicators=indicators, contrasts=contrasts, level=level).assign(
+            annotator=name
+        )
+        for name, rows in answers.items()
+    ]
     for first, second in combinations(people, 2):
         both = answers[first].merge(
             answers[second][["sample_id", "object", "present"]],
@@ -168,7 +153,7 @@ def annotator_agreement(
             for name in (ALL, *indicators)
         ]
         pair = pd.DataFrame(rows, columns=list(COLUMNS))
-        tables.append(pair.assign(annotator=f"{first}, {second}", asked=ALL))
+        tables.append(pair.assign(annotator=f"{first}, {second}"))
     table = pd.concat(tables, ignore_index=True)
     return table.assign(version=VERSION)[list(CHECK_COLUMNS)]
 
@@ -182,7 +167,7 @@ def human_counts(
     the questions of a kind (`_kinds`) get the weight with which the run's triplets and seeds are of that kind; weights
     of an object add up to the number of its labels. A kind that was never asked of an object has none. Of several
     annotators only equal answers of all count; ``unclear`` does not. Columns are those of
-    `analysis.tables.objects.detector_error.detector_counts`.
+    `analysis.tables.objects.detector_error.count_errors`.
     """
     clear = _clear(agreed(items, ["sample_id", "object"], items["annotator"].nunique()))
     draws = samples[["triplet", "seed"]].drop_duplicates()

@@ -15,32 +15,14 @@ from analysis.studies.labels.detector import (
     human_counts,
     labelled_items,
 )
-from analysis.studies.labels.kind import TICKED, LabelKind, ticked
+from analysis.studies.labels.kind import LabelKind, ticked
 from analysis.studies.labels.nouns import noun_agreement, noun_summary
 from analysis.study import contrasts, indicators
-from analysis.tables.object_tables import observed_images
 from analysis.tables.objects.human_answers import OBJECT_LABELS
 from analysis.tables.registry import read, write
 from probes.runs.run import Run
 
-EXTRA = 8  # objects asked about beside the nouns of a prompt
 KEYS = ["sample_id", "triplet", "seed", "indicator"]
-
-
-def ask(run: Run, images: int, extra: int | None = None, seed: int = 0) -> pd.DataFrame:
-    """The questions about objects, of images of all indicators but synonym controls."""
-    questions = choose_questions(
-        observed_images(run),
-        read(run, "nouns"),
-        read(run, "objects"),
-        indicators=[member.name for member in indicators(run.config) if not member.control],
-        images=images,
-        extra=EXTRA if extra is None else extra,
-        seed=seed,
-    )
-    return questions.rename(columns={"object": "question"}).assign(
-        asked=lambda table: table["question"], answers=[TICKED] * len(questions)
-    )
 
 
 def measure(run: Run, labels: pd.DataFrame) -> Iterator[str]:
@@ -75,8 +57,7 @@ def measure(run: Run, labels: pd.DataFrame) -> Iterator[str]:
 
 def summary(table: pd.DataFrame) -> str:
     """The main rows of ``human_check`` as lines of text."""
-    main = table[(table["object"] == ALL) & (table["quantity"] != "seen")]
-    main = main[(main["asked"] == ALL) | (main["indicator"] == ALL)].drop(columns=["object", "version"])
+    main = table[table["object"] == ALL].drop(columns=["object", "version"])
     return main.to_string(index=False, float_format=number, na_rep="–")
 
 
@@ -90,7 +71,7 @@ OBJECTS = LabelKind(
     " empty; a name stands for one or several. Go by what you see, not by what fits. Some of the objects may be in no"
     " image, and the sheet does not know what the detector answered.",
     usual=lambda config: True,
-    ask=ask,
+    ask=choose_questions,
     reader=lambda run: lambda sample, question, label: ticked(label),
     measure=measure,
 )

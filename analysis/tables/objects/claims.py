@@ -3,10 +3,10 @@
 A claim is the intersection of two tests, so its p-value is the larger of theirs (Berger 1982):
 
 - the difference is there behind what the detector misses and invents (`analysis.stats.detector_correction`), by labels
-  of some images. Where only some words of a side have labels, it is the difference of these words
-  (table ``object_corrected``). Without labels images of the two sides' words differ as detected, by sign flips over
-  prompts: exact for these words, but what a detector sees less of on one side differs too, so that it is a hint. A
-  detector whose detections are the truth (the toy world's checker) needs no labels;
+  of some images. Where only some words of a side have labels, it is the difference of these words. Without labels
+  images of the two sides' words differ as detected, by sign flips over prompts: exact for these words, but what a
+  detector sees less of on one side differs too, so that it is a hint. A detector whose detections are the truth (the
+  toy world's checker) needs no labels;
 - the difference is more than words of one side differ among themselves (`analysis.stats.word_test.word_test`), where
   each side has `WORDS` words or more.
 
@@ -53,10 +53,6 @@ CLAIM_COLUMNS = (
         "reason",
     ),
 )
-CORRECTED_COLUMNS = (
-    *("first", "second", "object", "difference", "difference_low", "difference_high"),
-    *("p_value", "n_prompts", "reason"),
-)
 FEW_WORDS = f"fewer than {WORDS} words a side"
 NOT_WORDS = "no more than words of one side differ among themselves"
 NOT_CHECKED = "the detector's errors on it are not known"
@@ -76,23 +72,20 @@ class DetectorCounts:
     exact: bool = False
 
 
-def claim_tables(
+def claim_table(
     table: ObjectTable,
     pairs: Sequence[Sequence[str]],
     sides: Mapping[str, Sequence[str]],
     counts: DetectorCounts | None = None,
     *,
     level: float = 0.95,
-) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-    """Return what may be claimed of every object of every pair, and the differences behind the detector's errors.
+) -> pd.DataFrame:
+    """Return what may be claimed of every object of every pair: one row per pair and object, with `CLAIM_COLUMNS`.
 
     Pairs are (first, second), a difference is the second's less the first's; `sides` are the indicators of each side,
-    itself and its controls, and pairs with another are left out; without `counts` nobody knows the detector's errors,
-    and there is no second table.
-
-    One row per pair and object. ``object_claims``, with `CLAIM_COLUMNS`: ``claim`` is one of `CLAIMS`, and ``reason``
-    what keeps it from holding; ``p_objects`` is adjusted over the objects of the pair that can be significant at all,
-    NaN for the others. ``object_corrected``, with `CORRECTED_COLUMNS`: of the words and prompts that have labels.
+    itself and its controls, and pairs with another are left out; without `counts` nobody knows the detector's errors.
+    ``claim`` is one of `CLAIMS`, and ``reason`` what keeps it from holding; ``p_objects`` is adjusted over the objects
+    of the pair that can be significant at all, NaN for the others.
 
     Three words a side, eight prompts; the hat comes with every word of the second side and none of the first.
 
@@ -101,24 +94,19 @@ def claim_tables(
     >>> images = pd.DataFrame(keys, columns=["prompt", "seed", "indicator"])
     >>> counts = [[int(word in "xyz" and (prompt, word) != (0, "x"))] for prompt, _, word in keys]
     >>> table = object_table(images, counts, indicators="abcxyz", objects=["hat"])
-    >>> rows, _ = claim_tables(table, [("a", "x")], {"a": "abc", "x": "xyz"})
+    >>> rows = claim_table(table, [("a", "x")], {"a": "abc", "x": "xyz"})
     >>> rows[["object", "difference", "p_value", "claim"]].round(4).to_numpy().tolist()
     [['hat', 0.9583, 0.0078, 'detector not checked']]
     """
     found = [
-        (first, second, *_pair(table, sides[first], sides[second], counts, level))
+        _pair(table, (list(sides[first]), list(sides[second])), counts, level).assign(
+            first=first, second=second
+        )
         for first, second in pairs
         if first in sides and second in sides
     ]
-    claims, corrected = (
-        [own[place].assign(first=own[0], second=own[1]) for own in found if own[place] is not None]
-        for place in (2, 3)
-    )
-    none = pd.DataFrame(columns=list(CLAIM_COLUMNS))
-    return (
-        pd.concat(claims, ignore_index=True)[list(CLAIM_COLUMNS)] if claims else none,
-        pd.concat(corrected, ignore_index=True)[list(CORRECTED_COLUMNS)] if corrected else None,
-    )
+    columns = list(CLAIM_COLUMNS)
+    return pd.concat(found, ignore_index=True)[columns] if found else pd.DataFrame(columns=columns)
 
 
 def sides_of(members: Sequence[Member]) -> dict[str, list[str]]:
@@ -131,22 +119,19 @@ def sides_of(members: Sequence[Member]) -> dict[str, list[str]]:
 
 
 def _pair(
-    table: ObjectTable,
-    first: Sequence[str],
-    second: Sequence[str],
-    counts: DetectorCounts | None,
-    level: float,
-) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-    """The rows of both tables of a pair of sides, each with its words."""
-    words = (list(first), list(second))
+    table: ObjectTable, words: Sequence[list[str]], counts: DetectorCounts | None, level: float
+) -> pd.DataFrame:
+    """The rows of a pair of sides, each with its words."""
     sizes = [len(side) for side in words]
+    enough, checked = min(sizes) >= WORDS, counts is not None and not counts.exact
     presence = [_presence(table, side) for side in words]  # (n_words, n_prompts, n_objects)
     sums = np.stack([side.sum(axis=0) for side in presence], axis=1)  # (n_prompts, 2, n_objects)
     shares = [sums[:, side].sum(axis=0) / max(table.n_images * sizes[side], 1) for side in (0, 1)]
     differences = sizes[0] * sums[:, 1] - sizes[1] * sums[:, 0]
     differ = (differences != 0).sum(axis=0)
     pooled = np.where(differ > 0, flip_p_values(differences), np.nan)
-    if min(sizes) >= WORDS:
+    difference = shares[1] - shares[0]
+    if enough:
         nearness = [(side / table.seeds[:, None])[None] for side in presence]
         # kept apart: of many objects the smallest p counts, far out where added degrees of freedom do not hold
         over = word_test(*nearness, level=level, apart=True)
@@ -157,38 +142,60 @@ def _pair(
         exact = Labels(sums, none, none, images[:, :, None] - sums)
         over = corrected_presence(sums, images, exact, level=level)
         low, high, p_words = over.difference_low, over.difference_high, over.p_value
-    corrected = None
-    difference = shares[1] - shares[0]
-    if counts is not None and not counts.exact:
+    behind, unknown = pooled, np.full(len(pooled), counts is None)
+    if checked:
         corrected = _corrected(table, words, presence, counts.table, level)
-        if (
-            min(sizes) < WORDS
-        ):  # what is claimed of these words is the difference behind the detector's errors
-            labelled = corrected["p_value"].notna() & ~np.isnan(pooled)
-            own = (corrected[name] for name in ("difference", "difference_low", "difference_high", "p_value"))
+        unknown, turned = np.isnan(corrected.p_value), corrected.difference * difference <= 0
+        behind = np.where(unknown | np.isnan(pooled), pooled, np.where(turned, 1.0, corrected.p_value))
+        if not enough:  # what is claimed of these words is the difference behind the detector's errors
+            labelled = ~unknown & ~np.isnan(pooled)
+            own = (
+                corrected.difference,
+                corrected.difference_low,
+                corrected.difference_high,
+                corrected.p_value,
+            )
             difference, low, high, p_words = (
                 np.where(labelled, of_labels, plain)
                 for of_labels, plain in zip(own, (difference, low, high, p_words))
             )
-    rows = pd.DataFrame(
-        {
-            "object": table.objects,
-            "share_first": shares[0],
-            "share_second": shares[1],
-            "difference": difference,
-            "difference_low": low,
-            "difference_high": high,
-            "n_prompts": len(table.prompts),
-        }
-    )
     alpha = significance_level(level)  # of false claims among the claims
     family = (2.0 ** (1 - np.minimum(differ, 60)) <= alpha) & (len(table.prompts) > 1)
-    known = counts is not None and counts.exact
-    decided = _decided(
-        rows, corrected, pooled, p_words, family, alpha, enough=min(sizes) >= WORDS, known=known
+
+    def adjusted(p_value: NDArray[np.float64]) -> NDArray[np.float64]:
+        return adjust_p_values(np.where(family, p_value, np.nan))
+
+    joined = np.maximum(behind, p_words)  # NaN where the first is
+    all_words, these_words, detected, alone = (
+        np.nan_to_num(adjusted(p), nan=1.0) < alpha
+        for p in (joined, behind if enough else joined, np.maximum(pooled, p_words), pooled)
     )
-    alike = (decided["reason"] == "") & (decided["claim"].isin([NONE, UNTESTED])) & (differ == 0)
-    return decided.assign(reason=np.where(alike, ALIKE, decided["reason"])), corrected
+    beyond, tested = all_words & enough, ~np.isnan(pooled)
+    claim = np.select(
+        [(beyond | these_words) & unknown, beyond, these_words, (detected | alone) & checked, tested],
+        [HINT, HOLDS, HEDGED, DETECTOR, NONE],
+        UNTESTED,
+    )
+    of_words = NOT_WORDS if enough else FEW_WORDS
+    reason = np.select(
+        [
+            (claim == HINT) & beyond,
+            claim == HINT,
+            claim == HEDGED,
+            claim == DETECTOR,
+            (claim == NONE) & ~family,
+            (claim == UNTESTED) & (differ == 0),
+        ],
+        [NOT_CHECKED, f"{NOT_CHECKED}; {of_words}", of_words, NOT_CORRECTED, RARE, ALIKE],
+        "",
+    )
+    columns = {
+        **{"object": table.objects, "share_first": shares[0], "share_second": shares[1]},
+        **{"difference": difference, "difference_low": low, "difference_high": high},
+        **{"p_value": joined, "p_objects": adjusted(joined), "n_prompts": len(table.prompts)},
+        **{"claim": claim.astype(object), "reason": reason.astype(object)},
+    }
+    return pd.DataFrame(columns)
 
 
 def _presence(table: ObjectTable, names: Sequence[str]) -> NDArray[np.float64]:
@@ -222,70 +229,4 @@ def _corrected(
         cell = np.zeros(sums.shape)
         np.add.at(cell, (row[keep], side[keep], what[keep]), known[name].to_numpy(np.float64)[keep])
         cells.append(cell)
-    found = corrected_presence(sums, images, Labels(*cells), level=level)
-    return pd.DataFrame(
-        {
-            "object": table.objects,
-            "difference": found.difference,
-            "difference_low": found.difference_low,
-            "difference_high": found.difference_high,
-            "p_value": found.p_value,
-            "n_prompts": found.labelled,
-            "reason": found.reason,
-        }
-    )
-
-
-def _adjusted(p_value: NDArray[np.float64], family: NDArray[np.bool_]) -> NDArray[np.float64]:
-    return adjust_p_values(np.where(family, p_value, np.nan))
-
-
-def _decided(
-    rows: pd.DataFrame,
-    corrected: pd.DataFrame | None,
-    pooled: NDArray[np.float64],
-    words: NDArray[np.float64],
-    family: NDArray[np.bool_],
-    alpha: float,
-    *,
-    enough: bool,
-    known: bool,
-) -> pd.DataFrame:
-    """Return the tests joined, and what may be claimed; `enough` words a side, `known`: the detector makes no error."""
-    behind, unknown = pooled, np.full(len(rows), not known)
-    if corrected is not None:
-        detected = rows["share_second"] - rows["share_first"]
-        p_value, turned = corrected["p_value"].to_numpy(), corrected["difference"] * detected <= 0
-        unknown = np.isnan(p_value)
-        behind = np.where(unknown | np.isnan(pooled), pooled, np.where(turned, 1.0, p_value))
-    joined = np.maximum(behind, words)  # NaN where the first is
-    all_words, these_words, detected, alone = (
-        np.nan_to_num(_adjusted(p, family), nan=1.0) < alpha
-        for p in (joined, joined if not enough else behind, np.maximum(pooled, words), pooled)
-    )
-    beyond = all_words & enough
-    claim = np.select(
-        [
-            (beyond | these_words) & unknown,
-            beyond,
-            these_words,
-            (detected | alone) & (corrected is not None),
-            ~np.isnan(pooled),
-        ],
-        [HINT, HOLDS, HEDGED, DETECTOR, NONE],
-        UNTESTED,
-    )
-    of_words = NOT_WORDS if enough else FEW_WORDS
-    reason = np.select(
-        [
-            (claim == HINT) & beyond,
-            claim == HINT,
-            claim == HEDGED,
-            claim == DETECTOR,
-            (claim == NONE) & ~family,
-        ],
-        [NOT_CHECKED, f"{NOT_CHECKED}; {of_words}", of_words, NOT_CORRECTED, RARE],
-        "",
-    )
-    tests = {"p_value": joined, "p_objects": _adjusted(joined, family)}
-    return rows.assign(**tests, claim=claim.astype(object), reason=reason.astype(object))
+    return corrected_presence(sums, images, Labels(*cells), level=level)

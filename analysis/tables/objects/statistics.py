@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.object_counts import ObjectTable
-from analysis.stats.object_tests import paired_presence_test, presence_differences
+from analysis.stats.object_tests import presence_differences
 from analysis.stats.table_tests import label_swap_test
 
 OBJECT_COLUMNS = (
@@ -45,7 +45,6 @@ def object_statistics(
     for first, second in pairs:
         images = table.totals()[:, [table.column(name) for name in (first, second)]]
         gap = presence_differences(table, first, second, level=level)
-        test = paired_presence_test(table, first, second)
         columns = {
             "first": first,
             "second": second,
@@ -55,11 +54,11 @@ def object_statistics(
             "difference": gap.value,
             "difference_low": gap.low,
             "difference_high": gap.high,
-            "p_value": test.p_value,
-            "p_objects": adjust_p_values(test.p_value),
+            "p_value": gap.p_value,
+            "p_objects": adjust_p_values(gap.p_value),
             "n_prompts": len(table.prompts),
             "n_images": table.n_images,
-            "reason": [_join(*reasons) for reasons in zip(test.reason, gap.reason)],
+            "reason": gap.reason,
         }
         tables.append(pd.DataFrame(columns))
     return pd.concat(tables[1:] or tables, ignore_index=True)
@@ -87,7 +86,3 @@ def table_statistics(
             )
             rows.append(("-".join(chosen.indicators), of, *sizes, swaps.reason))
     return pd.DataFrame(rows, columns=list(TABLE_COLUMNS))
-
-
-def _join(*reasons: str) -> str:
-    return "; ".join(dict.fromkeys(reason for reason in reasons if reason))

@@ -13,14 +13,13 @@ Tables 11 to 13 have them in. Where it matters both are given, and each says whi
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import sparse
 
-from analysis.metrics.cooccurrence import ALL, INCLUDED, LEFT_OUT, of_group
+from analysis.metrics.cooccurrence import INCLUDED, LEFT_OUT
 from analysis.metrics.dependency import GROUPS
 from analysis.metrics.registry import NO_STEP
 from analysis.stats.object_counts import ObjectTable
@@ -43,7 +42,7 @@ def similarity_pairs(
 ) -> pd.DataFrame:
     r"""Cosine of the object counts of two images, for every pair of a triplet and seed.
 
-    The mean over prompts is the co-occurrence similarity :math:`s_O` (`analysis.tables.similarities.disparity`). An
+    The mean over prompts is the co-occurrence similarity :math:`s_O` (`analysis.tables.similarities.gap.disparity`). An
     image without any object has no direction: NaN, and left out of the mean (the paper does not say).
     `objects` is table ``objects``, -1 for a noun that nothing was detected of; `site` is what the column of that name
     says. 0 to 1, 1 for counts in the same proportions; rows as `analysis.tables.similarities.similarities.from_table`
@@ -58,7 +57,7 @@ def similarity_pairs(
     >>> f"{similarity_pairs(images, objects, ['f', 'm'])['value'][0]:.3f}"
     '0.707'
     """
-    rows = of_group(objects, ALL)
+    rows = objects[objects["object"] >= 0]
     image = pd.Index(images["sample_id"]).get_indexer(rows["sample_id"])
     what, kinds = pd.factorize(rows["lemma"])
     counts = sparse.csr_array((np.ones(len(rows)), (image, what)), shape=(len(images), max(len(kinds), 1)))
@@ -144,40 +143,35 @@ def figure_scores(
     Source: Wu et al. 2025, Eq. 5; section 5.3 for the filter, 6.3.2 for the ten.
     """
     parts = []
-    for group, table in tables.items():
-        for first, second in leaning:
-            score = bias_scores(table, first, second, of="detections", level=level)
-            totals = table.totals("detections")[:, [table.column(first), table.column(second)]]
-            individual = np.array([name in individuals for name in table.objects], bool)
-            most = totals.max(axis=1, initial=0)
-            kept = most >= least
-            tops = [
-                _top(score.value, most, table.objects, (first, second), chosen)
-                for chosen in (kept, kept & ~individual)
-            ]
-            columns = {
-                **{"group": group, "first": first, "second": second, "object": table.objects.astype(object)},
-                **{"individual": individual, "count_first": totals[:, 0], "count_second": totals[:, 1]},
-                **{"kept": kept, "bias_score": score.value, "low": score.low, "high": score.high},
-                **{"n_prompts": score.n, "n_images": table.n_images, "min_count": least},
-                **{"reason": score.reason, "top": tops[0], "top_left_out": tops[1]},
-            }
-            parts.append(pd.DataFrame(columns))
+    for (group, table), (first, second) in product(tables.items(), leaning):
+        score = bias_scores(table, first, second, of="detections", level=level)
+        totals = table.totals("detections")[:, [table.column(first), table.column(second)]]
+        columns = {
+            **{"group": group, "first": first, "second": second, "object": table.objects.astype(object)},
+            "individual": np.array([name in individuals for name in table.objects], bool),
+            **{"count_first": totals[:, 0], "count_second": totals[:, 1]},
+            "kept": totals.max(axis=1, initial=0) >= least,
+            **{"bias_score": score.value, "low": score.low, "high": score.high, "n_prompts": score.n},
+            **{"n_images": table.n_images, "min_count": least, "reason": score.reason},
+        }
+        part = pd.DataFrame(columns)
+        parts.append(
+            part.assign(
+                top=_top(part, part["kept"]), top_left_out=_top(part, part["kept"] & ~part["individual"])
+            )
+        )
     return pd.concat(parts, ignore_index=True)
 
 
-def _top(
-    score: NDArray[np.float64],
-    most: NDArray[np.int64],
-    objects: NDArray,
-    sides: tuple[str, str],
-    chosen: NDArray[np.bool_],
-) -> NDArray[np.object_]:
-    """Name the side of the most extreme scores: of equal ones the most frequent first, then by name."""
-    top = np.full(len(score), "", object)
-    order = np.lexsort((objects.astype(str), -most, -np.abs(score - 0.5)))
-    for name, side in zip(sides, (score < 0.5, score > 0.5)):
-        top[order[(side & chosen)[order]][:TOP_SCORES]] = name
+def _top(part: pd.DataFrame, chosen: pd.Series) -> pd.Series:
+    """The side of the most extreme scores, else empty: of equal ones the most frequent first, then by name."""
+    most = part[["count_first", "count_second"]].max(axis=1)
+    extreme = part.assign(extreme=(part["bias_score"] - 0.5).abs(), most=most)[chosen]
+    extreme = extreme.sort_values(["extreme", "most", "object"], ascending=[False, False, True])
+    top = pd.Series("", part.index, object)
+    for side, leaning in (("first", extreme["bias_score"] < 0.5), ("second", extreme["bias_score"] > 0.5)):
+        places = extreme.index[leaning][:TOP_SCORES]
+        top[places] = part.loc[places, side]
     return top
 
 

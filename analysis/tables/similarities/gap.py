@@ -7,6 +7,10 @@ The gap
 of a contrast such as (masculine, feminine), signed so that positive always says "the reference is nearer to
 the first". The paper compares the means by eye; the paired gap, its interval and its tests are ours.
 
+Table ``disparity`` has the similarities themselves: representational disparity of Wu et al. 2025, section 4.1, the mean
+similarity of each pair of indicators in the prompt, denoising and image space (equations 1 and 2), here for every site
+and step, with an interval.
+
 A gap says that two prompts' representations stand at unequal distance from the reference's, no more. Two
 words that mean the same have different embeddings, so even a model without bias has gaps: the geometric part.
 Table ``gap`` compares the gap with 0, ``equivalence`` with the smallest gap that matters, and ``word_gap``
@@ -23,17 +27,26 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.metrics.registry import NO_STEP, Metric, definition
-from analysis.stats.bootstrap import bootstrap_interval, prompt_means
-from analysis.stats.cautions import gap_cautions
+from analysis.stats.bootstrap import (
+    FEW_CARRY,
+    bootstrap_interval,
+    effective_prompts,
+    equivalence_test,
+    few_carry,
+    gap_cautions,
+    prompt_means,
+)
 from analysis.stats.crossed import crossed_mean
-from analysis.stats.equivalence import equivalence_test
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.permutation import FlipColumns, adjusted_together, flip_columns
-from analysis.stats.rare_changes import FEW_CARRY, effective_prompts, few_carry
 from analysis.stats.resampling import moments
 from analysis.tables.similarities.similarities import PROMPT_SPACE, Similarities
 from probes.config.schema import Measure
 
+DISPARITY_COLUMNS = (
+    *("space", "site", "step", "metric", "pair", "mean", "ci_low", "ci_high"),
+    *("n_prompts", "n", "reason", "version"),
+)
 KEYS = ("space", "site", "step", "metric", "contrast")
 GAP_COLUMNS = (
     *(*KEYS, "gap", "ci_low", "ci_high", "p_value", "p_sites", "n_prompts", "n_effective", "delta"),
@@ -91,6 +104,45 @@ class GapChoices:
     def crossed(self, space: str) -> bool:
         """Return whether prompts of a space depend on each other, through a noise that they share."""
         return self.shared_noise and space != PROMPT_SPACE
+
+
+def disparity(family: Similarities, choices: GapChoices) -> pd.DataFrame:
+    r"""Return the mean similarity of every pair at every site and step.
+
+    .. math:: s(\mathcal{P}, \mathcal{P}') = \frac{1}{|\mathcal{P}|} \sum_i s(p_i, p'_i)
+
+    with a prompt's value the mean over its seeds. The interval over prompts is ``envelope`` of
+    `analysis.stats.bootstrap.bootstrap_interval`, cut off where the metric's values end; where all prompts of a seed
+    share their noise, that of `analysis.stats.crossed`. One row per (site, step, pair), with `DISPARITY_COLUMNS`;
+    ``mean`` is in the units of the metric: a cosine or SSIM of at most 1, which is no difference, or Diff. Pix. from 0
+    (no difference) to 100.
+
+    Source: Wu et al. 2025, equations 1 and 2.
+    """
+    n_pairs, tables, known = len(family.pairs), [], definition(family.metric)
+    for _, block in family.blocks(n_pairs):
+        # columns first, pairs inside, as the rows will stand
+        values = block.values.transpose(1, 2, 3, 0).reshape(*block.values.shape[1:3], -1).astype(np.float64)
+        if choices.crossed(family.space):
+            result = crossed_mean(values, level=choices.level)
+        else:
+            options = {"level": choices.level, "resamples": choices.resamples, "seed": choices.seed}
+            result = bootstrap_interval(prompt_means(values), **options)
+        rows = block.columns.loc[np.repeat(block.columns.index, n_pairs)].reset_index(drop=True)
+        columns = {
+            "space": family.space,
+            "metric": family.metric,
+            "pair": family.pairs * len(block.columns),
+            "mean": result.mean,
+            "ci_low": np.maximum(result.low, known.low),
+            "ci_high": np.minimum(result.high, known.high),
+            "n_prompts": result.n,
+            "n": (~np.isnan(values)).sum(axis=(0, 1)),
+            "reason": result.reason,
+            "version": known.version,
+        }
+        tables.append(rows.assign(**columns)[[*DISPARITY_COLUMNS]])
+    return pd.concat(tables, ignore_index=True)
 
 
 def gap_rows(

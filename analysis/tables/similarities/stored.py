@@ -26,17 +26,10 @@ from analysis.tables.similarities.pictures import (
 from analysis.tables.similarities.similarities import Similarities
 from hooks.architectures.addresses import has_steps, space
 from probes.errors import UserError
-from probes.runs.images import fault_reason
 from probes.runs.run import Run
 
 TIMESTEP_TABLE = "timesteps"
 FIXED = (*INDEX, "first", "second", "timesteps")  # columns of captures/ that are no site
-NOT_CAPTURED = "not captured"
-COLUMNS = (
-    *("space", "site", "step", "timestep", "metric", "triplet", "seed", "pair", "value"),
-    *("reason", "version"),
-)
-_NUMBERS = {"step": "int32", "timestep": "float32", "triplet": "int32", "seed": "int64", "value": "float32"}
 Key = tuple[str, str, str]  # space, site and metric
 
 
@@ -84,7 +77,6 @@ class StoredSimilarities:
             samples = run.samples(["triplet", "seed", "indicator", "fault"])
         # what the model held of an image at fault is no value either
         faulty = pd.DataFrame() if samples is None else samples[samples["fault"].notna()]
-        self._faults = [fault_reason(fault) for fault in faulty["fault"].unique()] if len(faulty) else []
         among = [
             (row.triplet, row.seed, pair)
             for row in faulty.itertuples()
@@ -134,31 +126,6 @@ class StoredSimilarities:
     def family(self, space: str, site: str, metric: str) -> Similarities | None:
         """Return the values of one site and metric; None where there are none."""
         return next(iter(self.families([(space, site, metric)])), None)
-
-    def tidy(self, keys: Collection[Key]) -> pd.DataFrame:
-        """Return values with a row each; choose few keys, in a large run all of them do not fit in memory.
-
-        A value that is missing is NaN with a ``reason``.
-        """
-        types = {name: _NUMBERS.get(name, "object") for name in COLUMNS}
-        tables = [pd.DataFrame(columns=[*COLUMNS]).astype(types)]
-        for family in self.families(keys):
-            for site, columns in family.columns.groupby("site", sort=False):
-                kind = int((family.space, site, family.metric) not in self._columns)
-                rows, steps = self._rows[kind], len(columns)
-                values = family.values[self._places[kind]][:, columns.index]
-                missing = np.where(self._at_fault[0], "; ".join(self._faults), NOT_CAPTURED)
-                missing = self.images["reason"].to_numpy(object) if kind else missing
-                table = rows.loc[rows.index.repeat(steps)].reset_index(drop=True)
-                table = table.assign(
-                    space=family.space, site=site, metric=family.metric, value=values.ravel()
-                )
-                table["step"] = np.tile(columns["step"], len(rows))
-                table["timestep"] = table["step"].map(self.timesteps)
-                table["reason"] = np.where(table["value"].isna(), np.repeat(missing, steps), "")
-                table["version"] = definition(family.metric).version
-                tables.append(table[[*COLUMNS]].astype(types))
-        return pd.concat(tables, ignore_index=True)
 
     def _captured_columns(self) -> dict[Key, str]:
         """The column of ``captures/`` of each key."""

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from analysis.metrics.registry import definition
 from analysis.stats.bootstrap import prompt_means
-from analysis.stats.cautions import unequal_sides, word_cautions
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.resampling import moments
-from analysis.stats.word_test import ALL_ALIKE, word_test
+from analysis.stats.word_test import ALL_ALIKE, unequal_sides, word_cautions, word_test
 from analysis.tables.similarities.gap import KEYS, GapChoices, below_rounding
 from analysis.tables.similarities.similarities import Similarities
 

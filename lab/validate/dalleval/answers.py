@@ -108,7 +108,7 @@ def _deviation(counts: pd.DataFrame) -> dict[str, Any]:
         "excess": whole.excess,
         "p_value": whole.p_value,
         "images": int(counts.to_numpy().sum()),
-        "without": whole.undefined,
+        "without": int((counts.sum(axis=1) == 0).sum()),
         "shares": [round(float(share), 4) for share in counts.sum() / counts.to_numpy().sum()],
         "differ": float(stats.chi2_contingency(counted.loc[:, counted.any()], correction=False).pvalue),
         "above": [str(name) for name, p in zip(counted.index, adjusted) if p < 1 - LEVEL],

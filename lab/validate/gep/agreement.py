@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.methods.gep import scores
-from analysis.methods.gep.evaluation import agreements
+from analysis.methods.gep.evaluation import EQUAL, agreements
 from analysis.methods.gep.scores import Audit
 from analysis.stats.resampling import resample_counts
 from lab.validate.gep.readings import CHECKER, ESTIMATES, WORDS
@@ -68,7 +68,7 @@ def _measures(
     estimated: NDArray[np.float64], labelled: NDArray[np.float64], areas: NDArray[np.float64]
 ) -> dict[str, NDArray[np.float64]]:
     tau, mcc, pearson, _ = agreements(estimated, labelled)
-    without = agreements(estimated, labelled, zero="left out")[1]
+    without = agreements(np.where(labelled.round(EQUAL) == 0, np.nan, estimated), labelled)[1]
     known = np.isfinite(areas)
     with np.errstate(invalid="ignore"):
         mean = np.where(known, areas, 0.0).sum(axis=1) / known.sum(axis=1)

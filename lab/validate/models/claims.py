@@ -19,24 +19,22 @@ from analysis.methods.dalleval.method import METHOD as DALLEVAL
 from analysis.methods.dalleval.page_tests import (
     even_refuted,
     gender_rows,
-    not_even,
     said_attributes,
     said_rows,
     said_words,
 )
 from analysis.methods.dalleval.scores import GENDER, TONE
-from analysis.methods.gep import page_tests
 from analysis.methods.gep.method import METHOD as GEP
-from analysis.metrics.cooccurrence import ALL
+from analysis.methods.gep.tables import more_than_chance
 from analysis.report import wording_objects
 from analysis.report.figures.atlas import atlas_rows, beyond_words
-from analysis.report.figures.lines import line_rows
+from analysis.report.figures.layers import layer_rows
 from analysis.report.figures.objects import filled_scores, shown_scores
 from analysis.report.finding import Finding
 from analysis.report.findings import summaries
 from analysis.report.objects import SCORES, Objects, read_objects, scored, section
 from analysis.report.section import measured
-from analysis.study import contrasts, indicators
+from analysis.study import contrasts
 from analysis.tables.objects.claims import HEDGED, HINT, HOLDS
 from analysis.tables.registry import read
 from analysis.tables.similarities.word_gap import joined_gaps
@@ -50,7 +48,7 @@ from probes.toyworld.world import load_world
 CARDS, OBJECT_CARDS = "cards", "cards of co-occurrence"
 ATLAS, LINES = "dots of the atlas", "dots of lines"
 OBJECTS, SCORES_FILLED = "objects", "dots of bias scores"
-WHOLE, CHI_SQUARE, GROUPS = "objects as a whole", "chi-square", "dependency groups"
+WHOLE, CHI_SQUARE = "objects as a whole", "chi-square"
 ATTRIBUTES, VECTOR = "attributes, score", "attributes, vector"
 GENDERS, BETWEEN, WORDS = "professions", "between professions", "between words"
 KINDS = (
@@ -63,7 +61,6 @@ KINDS = (
         SCORES_FILLED,
         WHOLE,
         CHI_SQUARE,
-        GROUPS,
         ATTRIBUTES,
         VECTOR,
     ),
@@ -181,11 +178,11 @@ def said(run: Run, truth: Truth) -> Said:
     """Return the cards of a run's report, and every claim of a difference beside what was planted."""
     cards, found = [], []
     if "gap" in run.tables():
-        gap, agreement = joined_gaps(partial(read, run)), read(run, "agreement")
-        cards = [card for summary in summaries(gap, agreement, run.config) for card in summary.findings]
+        gap = joined_gaps(partial(read, run))
+        cards = [card for summary in summaries(gap, run.config) for card in summary.findings]
         found += [*of_cards(cards, CARDS, run.config, truth), *of_dots(gap, run.config, truth)]
     if objects := read_objects(run):
-        shown = section(objects, run.config, indicators(run.config))
+        shown = section(objects, run.config)
         own = [card for entry in shown["contrasts"] for card in entry["findings"]]
         cards = cards + own
         found += [*of_cards(own, OBJECT_CARDS, run.config, truth), *of_objects(objects, shown, truth)]
@@ -211,7 +208,7 @@ def of_dots(gap: pd.DataFrame, config: Config, truth: Truth) -> Iterator[Claim]:
     for contrast in contrasts(config):
         lean = truth.nearer(contrast, config.reference)
         own = gap[gap["contrast"] == "-".join(contrast)]
-        drawn = [(ATLAS, atlas_rows(gap, contrast)), *((LINES, rows) for rows in line_rows(own).values())]
+        drawn = [(ATLAS, atlas_rows(gap, contrast)), (LINES, layer_rows(own))]
         for kind, rows in drawn:
             for row in rows[beyond_words(rows["p_control_sites"], ALPHA)].itertuples(index=False):
                 yield Claim(kind, f"{row.site} {row.metric} {row.step}", int(np.sign(row.word_gap)), lean)
@@ -236,18 +233,12 @@ def of_objects(objects: Objects, shown: dict, truth: Truth) -> Iterator[Claim]:
             yield Claim(WHOLE, f"{first}, {second}", 0, differ, hedged=not held)
         if wording_objects.told(entry["paper"], ALPHA) and not entry["paper"]["warnings"]:
             yield Claim(CHI_SQUARE, f"{first}, {second}", 0, differ, hedged=True)
-    for row in shown["chi_square"]:
-        names = row["name"].split(", ")
-        differ = max(truth.differ(names[0], name) for name in names[1:])
-        for (_, _, hint), group in zip(row["cells"], (ALL, *shown["groups"])):
-            if hint:
-                yield Claim(GROUPS, f"{row['name']}, {group}", 0, differ, hedged=True)
 
 
 def of_attributes(score: pd.DataFrame, vector: pd.DataFrame, truth: Truth) -> Iterator[Claim]:
     """Claims of an audit of attributes; what a prompt names was planted for no word more than for another."""
     for row in score.to_dict("records"):
-        if page_tests.more_than_chance(row, ALPHA):
+        if more_than_chance(row, ALPHA):
             true = truth.differ(row["first"], row["second"])
             yield Claim(ATTRIBUTES, row["setting"], 0, _unless_named(row, true))
     for row in vector[vector["p_adjusted"] < ALPHA].to_dict("records"):
@@ -265,7 +256,8 @@ def _unless_named(row: dict, true: int) -> int | None:
 def of_professions(tables: Mapping[str, pd.DataFrame], reference: str, truth: Truth) -> Iterator[Claim]:
     names = ("professions", "mad", "between", "words")
     table, mad, between, apart = (tables[f"dalleval_{name}"] for name in names)
-    if even_refuted(mad, reference, ALPHA):
+    refuted = even_refuted(mad, reference, ALPHA)
+    if refuted:
         yield Claim(GENDERS, "half and half", 0, truth.uneven(reference))
     for row in said_rows(between, reference).to_dict("records"):
         true = truth.professions_differ(row["question"], row["indicator"])
@@ -276,7 +268,7 @@ def of_professions(tables: Mapping[str, pd.DataFrame], reference: str, truth: Tr
             true = truth.professions_differ(row["question"], row["indicator"])
             yield Claim(BETWEEN, row["question"], 0, true)
     dots = gender_rows(table, reference)
-    for row in dots[not_even(dots, even_refuted(mad, reference, ALPHA), ALPHA)].to_dict("records"):
+    for row in dots[refuted & (dots["p_adjusted"] < ALPHA)].to_dict("records"):
         true = truth.female(reference, row["profession"])
         yield Claim(GENDERS, row["profession"], int(np.sign(row["average"])), true)
     yield from _between_words(apart, truth)

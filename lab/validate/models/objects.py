@@ -28,7 +28,7 @@ from analysis.tables.objects.claims import (
     DETECTOR,
     HOLDS,
     DetectorCounts,
-    claim_tables,
+    claim_table,
     sides_of,
 )
 from analysis.tables.objects.detector_error import by_lemma, count_errors
@@ -97,8 +97,8 @@ def findings(reading: RunReading) -> pd.DataFrame:
     """
     labelled = pd.Index(reading.detected.prompts)[::EVERY]
     counts = DetectorCounts(reading.counts[reading.counts["prompt"].isin(labelled)])
-    claims, _ = claim_tables(reading.detected, reading.pairs, reading.sides, counts)
-    truth, _ = claim_tables(reading.there, reading.pairs, reading.sides)
+    claims = claim_table(reading.detected, reading.pairs, reading.sides, counts)
+    truth = claim_table(reading.there, reading.pairs, reading.sides)
     plain, plain_truth = (
         object_statistics(table, reading.pairs) for table in (reading.detected, reading.there)
     )

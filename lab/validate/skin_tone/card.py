@@ -17,7 +17,6 @@ from analysis.metrics.illumination import (
     Adaptation,
     adapted,
     estimated_white,
-    under_daylight,
     white_of,
 )
 from analysis.metrics.skin_tone import (
@@ -118,7 +117,7 @@ def _seen(
     patches = [image[place].reshape(-1, 3) for place in places]
     if white is not None:
         return CardPhoto(
-            name, image, [read_skin(under_daylight(patch, white, adaptation)) for patch in patches]
+            name, image, [read_skin(adapted(patch, white, adaptation=adaptation)) for patch in patches]
         )
     return CardPhoto(name, image, [read_skin(patch) for patch in patches])
 

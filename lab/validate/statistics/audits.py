@@ -158,8 +158,8 @@ def compared_scores(*, simulations: int = 200, seed: int = 0) -> pd.DataFrame:
         for _ in range(simulations):
             chance = expit(base[:, None] + spread * rng.standard_normal((CONTEXTS, 1, base.shape[2])))
             seen = rng.binomial(SEEDS, chance) / SEEDS
-            found = score_differences(seen[:, :, 0] - seen[:, :, 1])
-            ends.append((found.low[0], found.high[0], found.best[0] < found.worst[0]))
+            models, between = score_differences(seen[:, :, 0] - seen[:, :, 1])
+            ends.append((between.low[0], between.high[0], models.best[0] < models.worst[0]))
         low, high, tied = np.array(ends).T
         name = " and ".join(dict.fromkeys(one.split(",")[0] for one in pair))
         setting = pair[0].split(", ")[1]

@@ -96,15 +96,15 @@ def label_rows(
             for one in range(simulations):
                 images = draw_images(frequency, CONTEXTS, SEEDS, rng)
                 labels, whole = audit_of(some_labels(images, n, rng)), audit_of(images)
-                got = infer(labels, *PAIR, MEASURE)
-                known = np.isfinite(got.low)
+                got, score = infer(labels, *PAIR, MEASURE)
+                inside = (got["low"] <= difference) & (difference <= got["high"])
                 found.append(
                     {
-                        "raw": got.score.raw - truth,
-                        "score": got.score.score - truth,
-                        "held": got.score.low <= truth <= got.score.high,
-                        "width": got.score.high - got.score.low,
-                        "vector": ((got.low <= difference) & (difference <= got.high))[known].mean(),
+                        "raw": score["score"] - truth,
+                        "score": score["debiased"] - truth,
+                        "held": score["low"] <= truth <= score["high"],
+                        "width": score["high"] - score["low"],
+                        "vector": inside[np.isfinite(got["low"])].mean(),
                         "tau": float(agreements([vector(labels, *PAIR)], [vector(whole, *PAIR)])[0][0]),
                         "ceiling": label_ceiling(labels, whole, *PAIR, seed=one),
                     }
@@ -134,17 +134,17 @@ def unit_rows(*, simulations: int = 150, seed: int = 0) -> pd.DataFrame:
                 "paired": 0.0 if noise == "unpaired" else PAIRED,
             }
             values = draw_images(frequency, contexts, images, rng, **variances)
-            got = infer(audit_of(values, setting, noise), *PAIR, MEASURE)
+            got, score = infer(audit_of(values, setting, noise), *PAIR, MEASURE)
             plain = np.nan
             if noise == "shared":
-                plain = infer(audit_of(values, setting), *PAIR, MEASURE).score_p <= ALPHA
-            known = np.isfinite(got.low)
+                plain = infer(audit_of(values, setting), *PAIR, MEASURE)[1]["p_value"] <= ALPHA
+            known = np.isfinite(got["low"])
             found.append(
                 {
-                    "score": got.score_p <= ALPHA,
-                    "any": np.nanmin(got.p_adjusted) <= ALPHA,
+                    "score": score["p_value"] <= ALPHA,
+                    "any": np.nanmin(got["p_adjusted"]) <= ALPHA,
                     "over_contexts": plain,
-                    "vector": ((got.low <= 0) & (got.high >= 0))[known].mean(),
+                    "vector": ((got["low"] <= 0) & (got["high"] >= 0))[known].mean(),
                 }
             )
         design = {

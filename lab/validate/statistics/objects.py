@@ -14,9 +14,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from analysis.stats.detector_correction import Corrected, Labels, corrected_presence
+from analysis.stats.detector_correction import Labels, corrected_presence
 from analysis.stats.object_counts import ObjectTable
-from analysis.tables.objects.claims import COUNTS, HEDGED, HINT, HOLDS, DetectorCounts, claim_tables
+from analysis.tables.objects.claims import COUNTS, HEDGED, HINT, HOLDS, DetectorCounts, claim_table
 from lab.templates import render
 
 SIDES = {"f": ["f", "f1", "f2"], "m": ["m", "m1", "m2"]}
@@ -109,7 +109,7 @@ def claim_rates(
             truth, detected, quantile = draw_claims(world, rng, prompts=prompts)
             real = quantile[0] != quantile[1]
             counts = _counts(truth, detected, labelled) if labelled else None
-            claims = claim_tables(_table(detected), [("f", "m")], SIDES, counts)[0]["claim"]
+            claims = claim_table(_table(detected), [("f", "m")], SIDES, counts)["claim"]
             for kind in (HOLDS, HEDGED, HINT):
                 chosen = (claims == kind).to_numpy()
                 false = (chosen & ~real).sum()
@@ -152,7 +152,7 @@ def correction_coverage(*, simulations: int = 200, seed: int = 0, prompts: int =
     return pd.DataFrame(rows, columns=["labels", "difference", "intervals"])
 
 
-def _corrected(truth: NDArray[np.bool_], detected: NDArray[np.bool_], every: int) -> Corrected:
+def _corrected(truth: NDArray[np.bool_], detected: NDArray[np.bool_], every: int) -> pd.DataFrame:
     """Presence with every so many prompts labelled; 0: taking detections for the truth."""
     images = np.full(truth.shape[:2], truth.shape[2])
     cells = _cells(truth, detected) if every else _cells(detected, detected)

@@ -12,7 +12,7 @@ from scipy import stats
 
 from analysis.methods.dalleval.scores import even_p_values
 from analysis.stats.group_swaps import group_swaps
-from analysis.stats.mad_floor import clustered_mad_floor
+from analysis.stats.mad_floor import mad_floor
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.permutation import step_down_test
 from lab.papers.tables import read_table
@@ -116,7 +116,7 @@ def page_tests(
     """
     gender, tone, attributes = draw_page(world, rng)
     female = (gender[:, :, 0] > 0).astype(int)
-    floor = clustered_mad_floor(np.stack([1 - female, female], axis=-1), draws=permutations, seed=seed)
+    floor = mad_floor(np.stack([1 - female, female], axis=-1), draws=permutations, seed=seed)
     found = {QUESTIONS[0]: np.array([floor.p_value])}
     found[f"{QUESTIONS[0]}, each"] = adjust_p_values(even_p_values(female.sum(axis=1), DRAWS))
     read = {

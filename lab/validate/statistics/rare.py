@@ -10,12 +10,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.stats.bootstrap import bootstrap_interval
-from analysis.stats.cautions import gap_cautions
+from analysis.stats.bootstrap import (
+    bootstrap_interval,
+    effective_prompts,
+    equivalence_test,
+    gap_cautions,
+)
 from analysis.stats.crossed import crossed_mean
-from analysis.stats.equivalence import equivalence_test
 from analysis.stats.permutation import sign_flip_test
-from analysis.stats.rare_changes import effective_prompts
 from lab.validate.statistics.simulation import COLUMNS, rejection_row
 
 SHARES = (0.01, 0.02, 0.05, 0.1)

@@ -11,17 +11,21 @@ of the expected effect in every prompt (fixed), or half of each prompt's own (in
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.methods.tracing.effects import Effects
+from analysis.methods.tracing.effects import Effects, effects, variant_table
 from analysis.methods.tracing.findings import DEPENDENT, REDUNDANT, interplay
 from analysis.methods.tracing.shares import INTERACTION, share_table
 from analysis.stats.shares import beyond_floor, shares
 from lab.validate.statistics.simulation import COLUMNS, covered_row, rejection_row
+from probes.stages.trace.variants import KEYS_AND_VALUES, Variant
 
 MASCULINE, FEMININE = (6.3, 3.2), (-8.7, 4.3)
+CONTRAST = ("masculine", "feminine")
 LEAN, NOISE = 0.7, 2.0
 DEGREES, WHOLLY = "by degrees", "all or none"
 WORLDS = (
@@ -181,19 +185,23 @@ def two_place_effects(
 
     def outcome(given: list[str]) -> NDArray[np.float64]:
         values = TWO_PLACES[kind](level[given[0]] * strength[0], level[given[1]] * strength[1])
-        return (values + common + 0.3 * spread * rng.standard_normal(n))[:, None]
+        return values + common + 0.3 * spread * rng.standard_normal(n)
 
-    chosen = [("site", [number]) for number in range(3)]
-    chosen.append(("complete", [0, 1, 2]))
-    patched = {}
-    for name, numbers in chosen:
-        where = (name, ", ".join(sites[one] for one in numbers), "key+value", "own", None, None, 0, 5)
-        for word in ("masculine", "feminine"):
+    variants, values = [Variant(f"none:{word}", "none", word) for word in level], {}
+    for name, numbers in (*(("site", [number]) for number in range(3)), ("complete", [0, 1, 2])):
+        for word in CONTRAST:
             for recipient, donor in (("neutral", word), (word, "neutral")):
                 given = [donor if number in numbers else recipient for number in range(3)]
-                patched[where, recipient, donor] = outcome(given)
-    plain = {word: outcome([word] * 3) for word in level}
-    return Effects("verdict", "made up", "neutral", "masculine", "feminine", plain, patched)
+                patch = Variant(f"{name}:{numbers}:{donor}>{recipient}", name, recipient, donor)
+                places = tuple(sites[number] for number in numbers)
+                variants.append(replace(patch, sites=places, part=KEYS_AND_VALUES, stop_step=5))
+                values[patch.name] = outcome(given)
+    values |= {f"none:{word}": outcome([word] * 3) for word in level}
+    rows = pd.DataFrame(values).melt(var_name="variant", ignore_index=False)
+    rows = rows.rename_axis("triplet").reset_index().assign(seed=0, outcome="verdict", version="made up")
+    table = variant_table(pd.DataFrame([one.row() for one in variants]))
+    (traced,) = effects(table, rows, "neutral", CONTRAST)
+    return traced
 
 
 def interplay_claims(
@@ -208,7 +216,7 @@ def interplay_claims(
             traced = two_place_effects(kind, rng, n=n, wholly=wholly)
             sampling = {"level": 0.95, "resamples": resamples, "seed": one}
             table = share_table([traced], ("site", "complete"), sampling)
-            table = table[(table["donor"] == traced.both) & (table["kind"] == INTERACTION)]
+            table = table[(table["donor"] == traced.donors[0]) & (table["kind"] == INTERACTION)]
             found.append(interplay({row["estimand"]: row for row in table.to_dict("records")}, 0.05))
         world = f"{kind}, {WHOLLY if wholly else DEGREES}"
         for claim in (REDUNDANT, DEPENDENT):

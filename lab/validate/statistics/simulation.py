@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.stats.bootstrap import bootstrap_interval, prompt_means
-from analysis.stats.equivalence import equivalence_test
-from analysis.stats.object_tests import bias_scores, paired_presence_test, presence_differences
+from analysis.stats.bootstrap import bootstrap_interval, equivalence_test, prompt_means
+from analysis.stats.object_tests import bias_scores, presence_differences
 from analysis.stats.permutation import sign_flip_test
 from analysis.stats.table_tests import chi_square_test, label_swap_test
 from lab.validate.statistics.object_worlds import ObjectWorld, draw_table
@@ -29,7 +28,7 @@ def object_rejections(
         rng = np.random.default_rng([seed, number])
         table = draw_table(world, objects, rng)
         pair = ("feminine", "masculine")
-        exact = paired_presence_test(table, *pair).p_value
+        exact = presence_differences(table, *pair).p_value
         rows.append(rejection_row(world.name, "paired exact (McNemar)", True, exact))
         p_values = {"label swaps, table": [], "label swaps, detections": []}
         paper = []

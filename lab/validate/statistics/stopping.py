@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.methods.stopping.gaps import MEASURE, RUN, GapOfPrompts, SequentialGap
+from analysis.methods.stopping.gaps import MEASURE, RUN, SequentialGap, gap_after
 from analysis.methods.stopping.question import FIRST, GAP, OPEN, SECOND, StopQuestion
 from analysis.stats.confidence_sequences import sequence_interval
-from analysis.stats.word_pairs import prompt_gaps
+from analysis.stats.word_test import prompt_gaps
 from analysis.tables.similarities.word_gap import SideWords
 from lab.templates import render
 from lab.validate.statistics import words
@@ -138,7 +138,7 @@ class WordAudits:
             part = self.sides[side] if one[0] == "r" else self.within[side]
             return part[int(one[1:]), int(other[1:]), :n, audit, None].astype(np.float64)
 
-        found = GapOfPrompts.of(near, names, np.arange(n), 2.0).after(n, level=LEVEL, reach=reach)
+        found = gap_after(n, near, names, np.arange(n), limit=2.0, level=LEVEL, reach=reach)
         assert found is not None
         return found
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.methods.tracing.localisation import Localisation, localisation
+from analysis.methods.tracing.benchmark import Localisation, localisation
 from analysis.stats.shares import shares
 from lab.templates import render
 from lab.train.located.page import is_control, measured_quality
@@ -126,9 +126,9 @@ def _worth(name: str, chosen: Sequence[tuple[KnownPlaces, Result]]) -> dict[str,
     means = {one: np.mean([getattr(each, one) for each in found]) for one in ("recall", "auroc")}
     return {
         "label": LABELS[name],
-        "hits": sum(one.hit for one in found),
+        "hits": sum(one.rank == 1 for one in found),
         "n": len(found),
-        "mrr": np.mean([one.reciprocal_rank for one in found]),
+        "mrr": np.mean([1 / one.rank for one in found]),
         **{"low": low, "high": high, "off": float(np.mean(off)), **means},
     }
 

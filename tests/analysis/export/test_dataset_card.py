@@ -9,7 +9,7 @@ import yaml
 from datasets import load_dataset
 from huggingface_hub import DatasetCard
 
-from analysis.export.card import plain, write_dataset_card
+from analysis.export.card import write_dataset_card
 from analysis.export.exporting import export_run
 from probes.runs.run import Run
 
@@ -74,11 +74,6 @@ def test_a_readme_of_the_users_stays(finished, tmp_path):
     (tmp_path / "run" / "README.md").write_text("my notes")
     said = write_dataset_card(Run.open(tmp_path / "run"))
     assert "left as it is" in said and (tmp_path / "run" / "README.md").read_text() == "my notes"
-
-
-def test_markdown_of_a_prompt_is_none(finished, tmp_path):
-    """A prompt that would be a link, a tag or a cell is shown as it is written."""
-    assert plain("a [x](http://y) <img src=z> | b") == "a [x]\\(http://y) &lt;img src=z&gt; \\| b"
 
 
 def test_an_exported_dataset_loads_with_prompts_objects_and_tables(finished, tmp_path):

@@ -12,8 +12,7 @@ from PIL import Image
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
-from analysis.export.exporting import export_run
-from analysis.export.registry import FORMATS
+from analysis.export.exporting import FORMATS, export_run
 from probes.errors import UserError
 from probes.runs.images import decode_mask
 from probes.runs.run import Run

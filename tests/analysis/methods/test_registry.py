@@ -31,7 +31,6 @@ def small(tmp_path_factory):
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(registry, "METHODS", (*METHODS, ROW))
         monkeypatch.setattr(analysis.report.page, "draw_figures", lambda *tables, **choices: {})
-        monkeypatch.setattr(analysis.report.page, "_sheet", lambda *choices: [])
         assert main([configuration, "--out", str(folder / "run"), "--quiet"]) == 0
         page = tables.page()
     return Run.open(folder / "run"), page, configuration

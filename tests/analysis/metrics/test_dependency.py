@@ -15,7 +15,6 @@ from analysis.metrics.dependency import (
     OBJECT_COLUMNS,
     coverages,
     dependency_groups,
-    regroup,
 )
 from analysis.tables.objects.nouns import noun_table
 from hooks.prompt.spans import split_words
@@ -57,14 +56,14 @@ class Scene:
             self.maps.append({**row, **size, "heat": mask.astype(np.float32).ravel()})
         return self
 
-    def groups(self, **options):
+    def groups(self, nouns=None, **options):
         samples = pd.DataFrame(self.samples)
         columns = ["sample_id", "object", "label", "mask", "height", "width"]
         names = ["sample_id", "word", "word_index", "heat", "height", "width", "definition"]
         return dependency_groups(
             samples[["sample_id", "triplet", "seed", "indicator"]],
             pd.DataFrame(self.detections, columns=columns),
-            noun_table(samples, human=human_words([])),
+            noun_table(samples, human=nouns or human_words([])),
             [pd.DataFrame(self.maps, columns=names)],
             **{"human": HUMAN, **options},
         )
@@ -131,18 +130,8 @@ def test_the_long_list_of_human_words_is_a_choice_that_the_table_names():
 
 def test_the_words_of_the_run_are_human():
     scene = Scene().image("a nurse", found=[("nurse", block(20))], masks={1: block(6)})
-    human = human_words(["male nurse"])
-    samples = pd.DataFrame(scene.samples)
-    columns = ["sample_id", "word", "word_index", "heat", "height", "width", "definition"]
-    table = dependency_groups(
-        samples[["sample_id", "triplet", "seed", "indicator"]],
-        pd.DataFrame(scene.detections),
-        noun_table(samples, human=human),
-        [pd.DataFrame(scene.maps, columns=columns)],
-        human=human,
-    )
-    assert only(table)["group"] == "explicitly_guided"
-    assert only(scene.groups())["group"] == "explicitly_independent"
+    for human, group in ((human_words(["male nurse"]), "guided"), (HUMAN, "independent")):
+        assert only(scene.groups(human=human, nouns=human))["group"] == f"explicitly_{group}"
 
 
 def test_a_human_is_guided_by_a_human_word_that_is_not_its_best():
@@ -204,22 +193,10 @@ def test_hidden_nouns_once_an_image_and_by_lemma():
     assert table["human"].tolist() == [False, True, True, False]
 
 
-def test_regroup_is_what_grouping_anew_gives():
-    rng = np.random.default_rng(0)
-    scene = Scene()
-    for seed in range(12):
-        labels = rng.choice(["woman", "hat", "child", "tie"], 5)
-        found = [(label, block(int(rng.integers(0, 40)), int(rng.integers(0, 50)))) for label in labels]
-        masks = {index: block(int(rng.integers(5, 60)), int(rng.integers(0, 40))) for index in (1, 4)}
-        scene.image("a woman with a hat", found=found, masks=masks, seed=seed)
-    table, seen = scene.groups(), set()
-    for sigma, sigma_human in ((0.7, 0.25), (0.3, 0.3), (0.9, 0.0), (0.0, 0.0), (1.0, 1.0)):
-        anew = scene.groups(sigma=sigma, sigma_human=sigma_human)
-        pd.testing.assert_frame_equal(regroup(table, sigma=sigma, sigma_human=sigma_human), anew)
-        seen |= set(anew["group"])
-    assert seen == {*GROUPS, ""}
+def test_thresholds_out_of_order_are_refused():
+    scene = Scene().image("a hat", found=[("tie", block(10))], masks={1: block(9)})
     with pytest.raises(ValueError, match=r"got 0\.5 and 0\.3"):
-        regroup(table, sigma=0.3, sigma_human=0.5)
+        scene.groups(sigma=0.3, sigma_human=0.5)
 
 
 def test_coverage_against_pixels_and_the_bicubic_map_of_torch():

@@ -8,7 +8,6 @@ from analysis.metrics.illumination import (
     ESTIMATES,
     adapted,
     estimated_white,
-    under_daylight,
     white_of,
 )
 from analysis.metrics.skin_tone import lab_colours, monk_colours, nearest_by_angle, typology_angle
@@ -35,7 +34,7 @@ def light_of(srgb):
 def test_bradford_is_the_tabulated_matrix():
     white = white_of("A")
     colours = np.array([[0.4, 0.3, 0.1], [0.3, 0.25, 0.12], [0.35, 0.3, 0.2]])
-    ours = light_of(under_daylight(colours, white / white[1])) @ MATRIX.T
+    ours = light_of(adapted(colours, white / white[1])) @ MATRIX.T
     np.testing.assert_allclose(ours, light_of(colours) @ MATRIX.T @ A_TO_D65.T, atol=2e-4)
 
 
@@ -45,7 +44,7 @@ def test_each_light_is_known_and_white_comes_out_white(light):
     seen = adapted(np.ones(3), DAYLIGHT, white)
     assert seen.max() == pytest.approx(1, abs=1e-4)  # as bright as it can be
     for adaptation in ("bradford", "channels"):
-        np.testing.assert_allclose(under_daylight(seen, white, adaptation), 1, atol=1e-3)
+        np.testing.assert_allclose(adapted(seen, white, adaptation=adaptation), 1, atol=1e-3)
 
 
 @pytest.mark.parametrize("light", ["A", "F11"])
@@ -54,7 +53,7 @@ def test_the_card_reads_one_to_ten_in_a_known_light(light):
     seen = np.rint(255 * adapted(monk_colours(), DAYLIGHT, white)).astype(np.uint8)
     read = nearest_by_angle(typology_angle(lab_colours(seen)))
     assert (read != np.arange(1, 11)).sum() >= 4  # as it is it does not
-    right = under_daylight(seen, white)
+    right = adapted(seen, white)
     assert nearest_by_angle(typology_angle(lab_colours(right))).tolist() == list(range(1, 11))
 
 
@@ -73,7 +72,7 @@ def test_each_estimate_is_right_where_its_world_is_so():
 def test_an_estimate_says_the_colour_of_light_and_not_how_much():
     image = np.full((4, 4, 3), (120, 90, 60), np.uint8)
     for method in ESTIMATES:  # of an even image all are the same
-        grey = under_daylight(image, estimated_white(image, method), "channels")
+        grey = adapted(image, estimated_white(image, method), adaptation="channels")
         np.testing.assert_allclose(grey, grey[0, 0, 0], atol=1e-3)
         before, after = (light_of(x).reshape(-1, 3).mean(0) @ MATRIX[1] for x in (image / 255, grey))
         assert after == pytest.approx(before, rel=1e-3)

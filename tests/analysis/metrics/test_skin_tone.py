@@ -11,7 +11,6 @@ from analysis.metrics.skin_tone import (
     mean_colour,
     monk_colours,
     nearest_by_angle,
-    nearest_by_difference,
     read_skin,
     typology_angle,
 )
@@ -93,40 +92,6 @@ def test_the_papers_reading_averages_angles_and_leaves_black_out():
     )
     assert np.isnan(dalleval2023_angle(np.zeros((5, 3), np.uint8)))
     assert dalleval2023_angle(two / 255.0) == dalleval2023_angle(two)
-
-
-def ciede2000_by_hand(one, other):
-    """Sharma, Wu and Dalal 2005, equations 2 to 22."""
-    (l1, a1, b1), (l2, a2, b2) = one, other
-    mean = (np.hypot(a1, b1) + np.hypot(a2, b2)) / 2
-    g = 0.5 * (1 - np.sqrt(mean**7 / (mean**7 + 25**7)))
-    c1, c2 = np.hypot((1 + g) * a1, b1), np.hypot((1 + g) * a2, b2)
-    h1, h2 = (np.degrees(np.arctan2(b, (1 + g) * a)) % 360 for a, b in ((a1, b1), (a2, b2)))
-    turn = (h2 - h1 + 180) % 360 - 180
-    dh = 2 * np.sqrt(c1 * c2) * np.sin(np.radians(turn / 2))
-    lm, cm = (l1 + l2) / 2, (c1 + c2) / 2
-    hm = (h1 + h2) / 2 if abs(h1 - h2) <= 180 else ((h1 + h2 + 360) / 2) % 360
-    t = (
-        1
-        - 0.17 * np.cos(np.radians(hm - 30))
-        + 0.24 * np.cos(np.radians(2 * hm))
-        + 0.32 * np.cos(np.radians(3 * hm + 6))
-        - 0.2 * np.cos(np.radians(4 * hm - 63))
-    )
-    sl = 1 + 0.015 * (lm - 50) ** 2 / np.sqrt(20 + (lm - 50) ** 2)
-    sc, sh = 1 + 0.045 * cm, 1 + 0.015 * cm * t
-    rt = -np.sin(np.radians(60 * np.exp(-(((hm - 275) / 25) ** 2)))) * 2 * np.sqrt(cm**7 / (cm**7 + 25**7))
-    dl, dc = (l2 - l1) / sl, (c2 - c1) / sc
-    return np.sqrt(dl**2 + dc**2 + (dh / sh) ** 2 + rt * dc * dh / sh)
-
-
-def test_nearest_by_difference_is_that_of_the_formula(colours):
-    # a pair of the paper's table 1
-    assert ciede2000_by_hand((50, 2.6772, -79.7751), (50, 0, -82.7485)) == pytest.approx(2.0425, abs=1e-4)
-    lab = lab_colours(colours.astype(np.uint8))
-    by_hand = [1 + np.argmin([ciede2000_by_hand(colour, tone) for tone in PRINTED]) for colour in lab]
-    agree = nearest_by_difference(lab) == by_hand
-    assert agree.mean() > 0.99  # the printed colours have three digits
 
 
 def test_nearest_by_angle_is_a_search_along_the_angles():

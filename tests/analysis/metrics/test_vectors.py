@@ -1,16 +1,14 @@
 """Cosines against SciPy."""
 
 import numpy as np
-import pytest
 from scipy.spatial.distance import cosine
 
 from analysis.metrics.vectors import cosines
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_equal_to_scipy(kind):
+def test_equal_to_scipy():
     rng = np.random.default_rng(0)
-    first, second = (rng.normal(size=(50, 384)).astype(kind) for _ in range(2))
+    first, second = (rng.normal(size=(50, 384)).astype(np.float32) for _ in range(2))
     second[:10] += 3 * first[:10]
     expected = [1 - cosine(a.astype(float), b.astype(float)) for a, b in zip(first, second)]
     np.testing.assert_allclose(cosines(first, second), expected, rtol=0, atol=1e-14)

@@ -6,14 +6,7 @@ import torch
 
 
 def save_detr(path, labels, *, backbone="resnet10t", shortest=64, longest=106, **sizes):
-    """Write the files of such a folder, small unless told; returns it.
-
-    Parameters
-    ----------
-    labels : dict of int to str
-    sizes
-        Of `transformers.DetrConfig`.
-    """
+    """Write the files of such a folder, of labels by number, small unless told; returns it."""
     from transformers import DetrConfig, DetrForObjectDetection
 
     torch.manual_seed(0)

@@ -46,8 +46,7 @@ def test_gatekept_by_hand():
 
 
 def test_the_primary_measure_stands_first_and_views_of_one_image_are_not_findings_each(leaning):
-    tables = [joined_gaps(leaning.table), leaning.table("agreement")]
-    (found,) = summaries(*tables, leaning.config)
+    (found,) = summaries(joined_gaps(leaning.table), leaning.config)
     others = [metric.key for metric in MEASURES if metric.key != "z0"]
     assert [one.metric.key for one in found.findings] == ["z0", *others]
     assert others[:3] == ["t", "ssim", "diff_pix"]
@@ -66,8 +65,7 @@ def test_the_primary_measure_stands_first_and_views_of_one_image_are_not_finding
 
 
 def test_the_findings_stand_in_a_table(leaning):
-    tables = [joined_gaps(leaning.table), leaning.table("agreement")]
-    table = findings_table(summaries(*tables, leaning.config))
+    table = findings_table(summaries(joined_gaps(leaning.table), leaning.config))
     assert tuple(table.columns) == COLUMNS
     expected = gatekept(table["p_control"], 0)
     np.testing.assert_allclose(table["p_measures"], expected, rtol=1e-12)
@@ -78,8 +76,7 @@ def test_two_contrasts_are_one_family_named_where_the_p_is_shown(leaning):
     config, gaps = leaning.config, joined_gaps(leaning.table)
     both = config.model_copy(update={"contrasts": [CONTRAST, CONTRAST[::-1]]})
     gaps = pd.concat([gaps, gaps.assign(contrast="feminine-masculine")])
-    agreement = leaning.table("agreement")
-    (alone,), pair = summaries(gaps, agreement, config), summaries(gaps, agreement, both)
+    (alone,), pair = summaries(gaps, config), summaries(gaps, both)
     for summary in pair:
         for one, two in zip(alone.findings, summary.findings, strict=True):
             assert two.p_measures == pytest.approx(min(2 * one.p_measures, 1))
@@ -92,8 +89,7 @@ def test_two_contrasts_are_one_family_named_where_the_p_is_shown(leaning):
 
 
 def test_every_number_of_a_finding_says_what_it_is_in(leaning):
-    tables = [joined_gaps(leaning.table), leaning.table("agreement")]
-    (found,) = summaries(*tables, leaning.config)
+    (found,) = summaries(joined_gaps(leaning.table), leaning.config)
     for one in found.findings:
         *numbers, _ = one.lines()
         assert len(numbers) == 2 and all(f": gap in {one.metric.scale} " in line for line in numbers)

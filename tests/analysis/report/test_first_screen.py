@@ -78,7 +78,8 @@ def test_what_was_not_tested_follows_the_run():
     )
     whole = said(some, counts=[(3, 3, 3)], detector=True)
     assert not any(text in whole for text in ("More words", "detector", "Other noise", "benchmark model"))
-    assert "inside of the model" in said(some, closed=True) and "no trace" not in said(some, closed=True)
+    closed = said(some.model_copy(update={"images": "a folder"}))
+    assert "inside of the model" in closed and "no trace" not in closed
     assert "this run has one" in said(some, n_prompts=1) and "Other words, samplers" in said(
         some, n_prompts=1
     )

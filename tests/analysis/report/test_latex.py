@@ -13,7 +13,7 @@ from analysis.metrics.cooccurrence import (
     counted,
     presence,
 )
-from analysis.tables.objects.wu import chi_square, figure_scores, similarity_pairs
+from analysis.tables.objects.wu import OBJECT_SITES, chi_square, figure_scores, similarity_pairs
 from probes.config.schema import Config
 from tests.analysis.object_frames import CONFIG, NAMES
 from tests.analysis.printed import printed_tables
@@ -62,10 +62,13 @@ def test_table_6_has_persons_in_first(small):
     assert means[INCLUDED] == pytest.approx(7 / np.sqrt(66)) and means[LEFT_OUT] == pytest.approx(
         7 / np.sqrt(60)
     )
-    rows = [(which, "neutral", name, means[which]) for which in means for name in ("masculine", "feminine")]
-    table = pd.DataFrame(rows, columns=["individuals", "first", "second", "value"])
+    pairs = ("neutral-masculine", "neutral-feminine")
+    rows = [("image", OBJECT_SITES[which], pair, means[which]) for which in means for pair in pairs]
+    table = pd.DataFrame(rows, columns=["space", "site", "pair", "mean"])
+    table = table.assign(metric="cooccurrence", step=-1)
     config = Config.stored(CONFIG | {"name": "data"})
-    text = printed_tables(config, table06_similarity=table)["table06_similarity"]
+    tests = pd.DataFrame(columns=["group", "individuals", "comparison"])
+    text = printed_tables(config, disparity=table, table07_chi_square=tests)["table06_similarity"]
     assert f"(neutral, masculine) & {7 / np.sqrt(66):.3f} & {7 / np.sqrt(60):.3f} \\\\" in text
     assert " & data & data, individuals left out" in text
 

@@ -103,13 +103,8 @@ def test_page_loads_nothing(run, page):
 
 
 def test_figures_stand_beside_the_page(run, page):
-    names = {"headline", "atlas-masculine-feminine", "gap-text-layers", "gap-steps", "gap-decoder"}
-    names |= {
-        "similarity-steps",
-        "specifications-masculine-feminine",
-        "prompts-masculine-feminine",
-        "triplets",
-    }
+    names = {"headline", "atlas-masculine-feminine", "gap-layers"}
+    names |= {"specifications-masculine-feminine", "prompts-masculine-feminine"}
     written = {path.name for path in (run.path / "figures").iterdir()}
     assert written == {f"{name}.svg" for name in names}
     text = (run.path / "report.html").read_text("utf-8")

@@ -5,13 +5,11 @@ import pytest
 
 from analysis.metrics.registry import headline_metrics
 from analysis.report.finding import finding
-from analysis.report.verdict import ContrastWords, judge
-from analysis.tables.similarities.word_gap import NO_WORDS
+from analysis.report.verdict import judge
+from analysis.tables.similarities.word_gap import NO_WORDS, SideWords
 
 NAN = float("nan")
-WORDS = ContrastWords(
-    ("man", "gentleman", "male"), ("woman", "lady", "female"), ("person", "human", "figure")
-)
+WORDS = SideWords(["man", "gentleman", "male"], ["woman", "lady", "female"], ["person", "human", "figure"])
 ROW = {
     "gap": 0.1,
     "ci_low": 0.05,
@@ -87,7 +85,7 @@ def test_few_words_are_a_hint_and_say_how_few():
     two = card(
         n_words_first=1,
         n_words_second=1,
-        words=ContrastWords(("man",), ("woman",), ("person", "human", "figure")),
+        words=SideWords(["man"], ["woman"], ["person", "human", "figure"]),
     )
     assert two.claim.startswith("About these two words alone: images") and two.tag.endswith(", two words")
 

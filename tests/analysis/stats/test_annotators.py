@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.stats.annotators import krippendorff_alpha, majority
+from analysis.stats.annotators import krippendorff_alpha
 
 BLANK = np.nan
 # Krippendorff 2011: four observers, twelve units, five categories, missing values; nominal 0.743, ordinal 0.815
@@ -25,8 +25,3 @@ def test_one_annotator_and_one_answer_have_no_agreement():
     assert np.isnan(krippendorff_alpha([[1.0, 1.0], [1.0, 1.0]]))
     with pytest.raises(ValueError, match="shape"):
         krippendorff_alpha([1.0])
-
-
-def test_more_than_half_decide_and_a_tie_decides_nothing():
-    got = majority([[1, 1, 0, BLANK], [1, 0, 0, BLANK], [0, BLANK, 0, BLANK]])
-    np.testing.assert_array_equal(got, [1, BLANK, 0, BLANK])

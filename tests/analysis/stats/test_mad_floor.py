@@ -8,12 +8,7 @@ import statsmodels.api as sm
 from scipy import stats
 
 from analysis.stats import mad_floor as mad_floor_module
-from analysis.stats.mad_floor import (
-    ONE_CATEGORY,
-    clustered_mad_floor,
-    design_effect,
-    mad_floor,
-)
+from analysis.stats.mad_floor import ONE_CATEGORY, design_effect, mad_floor
 from analysis.stats.permutation import NO_IMAGES
 
 
@@ -45,7 +40,7 @@ CASES = [
 @pytest.mark.parametrize("clusters", CASES)
 def test_floor_and_p_value_are_those_of_every_relabelling(clusters):
     null, draws = every_relabelling(clusters), 20_000
-    own = clustered_mad_floor(clusters, draws=draws, seed=5)
+    own = mad_floor([clusters], draws=draws, seed=5)
     assert own.value == pytest.approx(mads(np.sum(clusters, axis=0)))
     assert own.floor == pytest.approx(null.mean(), abs=1e-12) and own.excess == own.value - own.floor
     assert own.sd == pytest.approx(null.std(), rel=0.03)
@@ -56,19 +51,23 @@ def test_floor_and_p_value_are_those_of_every_relabelling(clusters):
 def test_the_mean_over_prompts_is_that_of_every_pair_of_relabellings():
     prompts = [[[2, 1, 0], [0, 0, 3]], [[1, 0, 0], [2, 0, 1]], [[0, 0, 0], [0, 0, 0]]]
     null = np.add.outer(every_relabelling(prompts[0]), every_relabelling(prompts[1])).ravel() / 2
-    own = clustered_mad_floor(prompts, draws=20_000)
-    assert own.floor == pytest.approx(null.mean(), abs=1e-12) and own.undefined == 1 and own.n == 10
+    own = mad_floor(prompts, draws=20_000)
+    assert own.floor == pytest.approx(null.mean(), abs=1e-12)
     tail = (null >= own.value - 1e-9).mean()
     assert own.p_value == pytest.approx(tail, abs=4 * np.sqrt(tail / 20_000))
 
 
 def test_what_cannot_be_counted_is_said():
-    assert clustered_mad_floor(np.zeros((2, 3, 4), int)).reason == NO_IMAGES
-    assert clustered_mad_floor([[3], [2]]).reason == ONE_CATEGORY
-    with pytest.raises(ValueError, match=r"counts: expected shape \(n_prompts, n_clusters, n_categories\)"):
-        clustered_mad_floor([3, 0])
-    with pytest.raises(ValueError, match="none below 0"):
-        clustered_mad_floor([[3, -1]])
+    assert mad_floor(np.zeros((2, 3, 4), int)).reason == mad_floor([0, 0]).reason == NO_IMAGES
+    assert mad_floor([[[3], [2]]]).reason == mad_floor([9]).reason == ONE_CATEGORY
+    assert np.isnan([mad_floor([0, 0]).value, mad_floor([9]).p_value]).all()
+    for counts, options, text in (
+        ([3, -1], {}, "none below 0"),
+        ([0.5, 1], {}, "whole"),
+        ([5, 4], {"draws": 0}, "draws"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            mad_floor(counts, **options)
 
 
 def clusters(rng, prompts, noises, together, alike, chances):
@@ -130,22 +129,13 @@ def test_mean_mad_over_prompts_is_that_of_every_pair_of_results():
     own = mad_floor([[3, 0], [2, 1]])
     assert own.floor == pytest.approx(weights @ means)
     assert own.p_value == pytest.approx(weights[means >= own.value - 1e-12].sum())
-    assert own.n == 6
 
 
-def test_sizes_of_one_sample_and_unlike_ones_are_counted_or_drawn_with_the_exact_floor(monkeypatch):
-    table = [[10, 5, 5]] * 30 + [[20, 10, 10]] * 30
+def test_where_the_grid_would_be_too_fine_it_is_drawn_beside_the_exact_floor(monkeypatch):
+    table = [[10, 5, 5]] * 30 + [[20, 10, 10]] * 30 + [[0, 0, 0]]  # a prompt without images is left out
     counted = mad_floor(table)
-    monkeypatch.setattr(mad_floor_module, "LARGEST_DIRECT", 0)
-    fast = mad_floor(table)
-    assert (fast.sd, fast.p_value) == pytest.approx((counted.sd, counted.p_value), abs=1e-12)
     monkeypatch.setattr(mad_floor_module, "LARGEST_SUPPORT", 1000)
     mad_floor_module._chances.cache_clear()
     drawn = mad_floor(table, draws=9999)
     assert drawn.floor == counted.floor and drawn.sd == pytest.approx(counted.sd, rel=0.03)
     mad_floor_module._chances.cache_clear()
-
-
-def test_prompts_without_images_are_left_out_and_counted():
-    own = mad_floor([[5, 4], [0, 0]])
-    assert own.undefined == 1 and own.value == mad_floor([5, 4]).value

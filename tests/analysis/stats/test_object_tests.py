@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.stats.object_tests import (
-    NEVER,
-    NO_DIFFERENCE,
-    bias_scores,
-    paired_presence_test,
-    presence_differences,
-)
+from analysis.stats.object_tests import NEVER, NO_DIFFERENCE, bias_scores, presence_differences
 from tests.analysis.object_data import dense_table, random_counts
 
 
@@ -18,7 +12,7 @@ def test_one_seed_is_mcnemars_test_of_scipy_and_statsmodels():
     from statsmodels.stats.contingency_tables import mcnemar
 
     counts = random_counts(40, 1, 2, 8)
-    result = paired_presence_test(dense_table(counts), "n", "f")
+    result = presence_differences(dense_table(counts), "n", "f")
     for o in range(8):
         first, second = counts[:, 0, 0, o] > 0, counts[:, 0, 1, o] > 0
         only = ((first & ~second).sum(), (~first & second).sum())
@@ -29,7 +23,7 @@ def test_one_seed_is_mcnemars_test_of_scipy_and_statsmodels():
 
 def test_several_seeds_are_sign_flips_of_prompt_sums():
     counts = random_counts(10, 3, 2, 6, seed=2)
-    result = paired_presence_test(dense_table(counts), "n", "f")
+    result = presence_differences(dense_table(counts), "n", "f")
     for o in range(6):
         sums = (counts > 0)[..., o].sum(axis=1).astype(float)
         scipy = stats.permutation_test(
@@ -43,7 +37,7 @@ def test_large_sums_come_from_the_normal_distribution():
     rng = np.random.default_rng(0)
     counts[..., 0] = rng.random((500, 12, 2)) < rng.random((500, 1, 2))
     counts[:, 0, :, 1] = rng.random((500, 2)) < 0.5
-    result = paired_presence_test(dense_table(counts), "n", "f")
+    result = presence_differences(dense_table(counts), "n", "f")
     difference = counts[:, :, 1, 0].sum(axis=1) - counts[:, :, 0, 0].sum(axis=1)
     z = difference.sum() / np.sqrt((difference**2).sum())
     assert result.p_value[0] == pytest.approx(2 * stats.norm.sf(abs(z)))
@@ -72,12 +66,10 @@ def test_what_is_undefined_is_nan_with_a_reason():
     counts[:2, 0, 0, 3] = 1
     counts[3:5, 1, 1, 3] = 1
     table = dense_table(counts)
-    tests = paired_presence_test(table, "n", "f")
-    assert tests.reason.tolist() == [NEVER, NO_DIFFERENCE, "", ""]
-    assert np.isnan(tests.p_value[:2]).all() and tests.p_value[2:].tolist() == [0.25, 1.0]
     scores = bias_scores(table, "n", "f")
     assert scores.reason.tolist() == [NEVER, NO_DIFFERENCE, "", ""]
     assert scores.value[1:].tolist() == [0.5, 1, 0.5] and np.isnan(scores.value[0])
     assert scores.high[2] == 1 and 0.3 < scores.low[2] < 0.6
     differences = presence_differences(table, "n", "f")
     assert differences.reason.tolist() == scores.reason.tolist() and np.isnan(differences.low[:2]).all()
+    assert np.isnan(differences.p_value[:2]).all() and differences.p_value[2:].tolist() == [0.25, 1.0]

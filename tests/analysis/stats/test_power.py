@@ -13,7 +13,6 @@ from analysis.stats.power import (
     gap_power,
     items_for_share,
     presence_power,
-    presence_spread,
     prompts_for_gap,
     prompts_for_presence,
     smallest_number,
@@ -61,17 +60,6 @@ def test_no_gap_and_too_small_a_gap_have_a_reason():
     assert prompts_for_presence(0.2, 0.0)["reason"] == NO_GAP
 
 
-@pytest.mark.parametrize("seeds", [1, 3])
-def test_spread_of_presence_is_that_of_the_world(seeds):
-    rng, shape = np.random.default_rng(0), (3000, 40, seeds, 2)
-    latent = np.sqrt(0.2) * rng.standard_normal(shape)
-    for share, size in ((0.3, (1, 1)), (0.1, (1, 2)), (0.4, (seeds, 1))):
-        latent += np.sqrt(share) * rng.standard_normal((*shape[:2], *size))
-    difference = np.diff((latent < stats.norm.ppf([0.2, 0.3])).mean(axis=2))
-    expected = presence_spread(0.2, 0.1, seeds, prompt=0.3, interaction=0.1, noise=0.4)
-    assert difference.std() == pytest.approx(expected, rel=0.01)
-
-
 def test_simulated_presence_power_is_that_of_mcnemar_in_closed_form():
     """Independent images, one seed: discordant prompts are binomial, then McNemar's exact test."""
     n, p, q = 60, 0.2, 0.45
@@ -114,7 +102,6 @@ def test_command_line_prints_and_writes(tmp_path, capsys):
         (["--power", "80"], "--power: expected a number between 0 and 1, got '80'"),
         (["--difference", "0.9"], "--difference: expected frequency + difference"),
         (["--words", "0"], "--words: expected a whole number from 1 to 100, got '0'"),
-        (["--sd-prompt", "-1"], "--sd-prompt: expected a number of at least 0"),
         (["--noise", "0.9"], "--noise: expected a number from 0 to 0.6"),
     ],
 )
@@ -164,12 +151,6 @@ def test_a_coarser_search_errs_by_its_precision_and_never_below():
     for needed in np.random.default_rng(0).integers(2, 100_000, 50):
         number = smallest_number(lambda n: float(n >= needed), 0.5, precision=0.01)  # noqa: B023
         assert needed <= number <= max(needed + 1, 1.0201 * needed)
-
-
-def test_no_number_where_the_power_is_never_reached():
-    asked = []
-    assert smallest_number(lambda n: asked.append(n) or 0.2, 0.8) is None
-    assert asked[:3] == [2, 4, 8] and len(asked) < 30
 
 
 def test_the_power_of_the_binomial_test_is_that_of_scipys():

@@ -7,7 +7,17 @@ from scipy import optimize, stats
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
-from analysis.stats.word_test import ALL_ALIKE, NO_CONTROLS, word_test
+from analysis.stats.word_test import (
+    ALL_ALIKE,
+    NO_CONTROLS,
+    ONE_REFERENCE,
+    UNEQUAL,
+    UNEQUAL_SIZES,
+    prompt_gaps,
+    unequal_sides,
+    word_cautions,
+    word_test,
+)
 
 
 def world(words=3, prompts=12, columns=4, word=1.0, prompt=1.0, rest=0.5, lean=0.0, seed=0, **own):
@@ -83,7 +93,7 @@ def test_by_analysis_of_variance(sizes, own):
     first, second = world(words=4, rest=1.0, seed=sum(sizes), **own)
     first, second = first[:, : sizes[0]], second[:, : sizes[1]]
     result = word_test(first, second)
-    assert result.freedom == sum(sizes) - 2 and (result.n == 12).all()
+    assert (result.n == 12).all()
     for c in range(4):
         expected = by_anova([first[..., c], second[..., c]])
         found = result.gap[c], result.low[c], result.high[c], result.p_value[c], result.error[c]
@@ -201,3 +211,40 @@ def test_pairs_of_one_word_or_of_another_shape_are_refused():
             word_test(*sides, within=pairs)
     with pytest.raises(ValueError, match="within"):
         word_test(*(side[:, :1] for side in sides), within=[np.ones((1, 1, 12, 4))] * 2)
+
+
+@pytest.mark.parametrize("corrected", [True, False])
+def test_the_mean_of_the_gaps_of_prompts_is_the_gap(corrected):
+    sides = [vectors(3, 20, seed=seed) for seed in (0, 1)]
+    near = [cosines(vectors(2, 20, seed=9), side) for side in sides]
+    within = [cosines(side, side) for side in sides] if corrected else None
+    found = prompt_gaps(*near, within)
+    assert found.shape == (20, 2)
+    assert found.mean(axis=0) == pytest.approx(word_test(*near, within=within).gap)
+
+
+def test_the_words_part_is_the_whole_interval_where_prompts_agree():
+    first, second = world(prompt=0, rest=0)
+    found = word_test(first, second)
+    assert found.words_half == pytest.approx((found.high - found.low) / 2)
+    differing = word_test(*world())
+    part = (differing.share_words + differing.share_references) * differing.error**2
+    assert (differing.words_half > 1.96 * part**0.5).all() and (part > 0).any()
+
+
+def test_each_caution_in_its_case():
+    sizes = (np.array([3, 3, 2]), np.array([3, 3, 4]))
+    told = word_cautions(np.array([3, 1, 3]), np.array([False, False, True]), sizes)
+    assert told.tolist() == ["", ONE_REFERENCE, f"{UNEQUAL}; {UNEQUAL_SIZES}"]
+
+
+def test_sides_are_unequal_by_the_distances_or_by_the_variances_of_their_words():
+    spread, apart = (
+        np.array([[1.0, 1.0, 1.0], [1.2, 1.2, 30.0]]),
+        np.array([[0.2, 0.2, 0.2], [0.2, 0.5, 0.3]]),
+    )
+    assert unequal_sides(spread, (3, 3), apart).tolist() == [False, True, True]
+    assert unequal_sides(spread[::-1], (3, 3), apart[::-1]).tolist() == [False, True, True]
+    undefined = np.full((2, 1), np.nan)
+    assert unequal_sides(undefined, (1, 1), undefined).tolist() == [False]
+    assert unequal_sides(np.zeros((2, 1)), (3, 3), np.zeros((2, 1))).tolist() == [False]

@@ -75,7 +75,6 @@ ENDS_OF = {  # the estimate of intervals whose name is not the ends', or that st
     "images_low": "debiased",
     "average_images_low": "average",
     "gep_powered.low": "value",
-    "gep_ratio.low": "ratio",
 }
 NO_ESTIMATE = ("chance_low",)  # ranges of what else could have been seen
 

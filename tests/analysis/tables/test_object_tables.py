@@ -6,7 +6,6 @@ import shutil
 import subprocess
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from analysis import load_run
@@ -23,12 +22,11 @@ GAPS = {
     *("specifications", "agreement"),
 }
 FRAMES = {
-    *("nouns", "objects", "cooccurrence", "table06_similarity", "table07_chi_square"),
+    *("nouns", "objects", "cooccurrence", "table07_chi_square"),
     *("figure04_bias_scores", "figure06_group_objects", "table11_presence", "table12_amounts"),
     *("table13_intersection", "object_tests", "object_claims", "table_tests", "detector_error"),
-    *("detector_counts", "object_corrected"),
 }
-PARQUET_ALONE = {"image_similarities", "objects", "detector_counts"}
+PARQUET_ALONE = {"image_similarities", "objects"}
 LATEX = {
     *("table06_similarity", "table07_chi_square", "table11_presence", "table12_amounts"),
     *("table05_disparity", "table13_intersection", "figure06_group_objects"),
@@ -101,11 +99,10 @@ def test_runs_in_which_little_was_found(tmp_path, often, unreadable):
     counted = run.table("cooccurrence")
     if often == 0:
         assert set(objects["group"]) == {"hidden"} and set(counted["group"]) == {"hidden"}
-        for name in ("table06_similarity", "table07_chi_square"):
-            table = run.table(name)
-            own = table[table.get("group", pd.Series("all", table.index)) != "hidden"]
-            value = own["value"] if "value" in own else own["p_value"]
-            assert value.isna().all() and (own["reason"] != "").all(), name
+        similar = run.table("disparity").query("metric == 'cooccurrence'")
+        assert len(similar) and similar["mean"].isna().all() and (similar["reason"] != "").all()
+        tests = run.table("table07_chi_square").query("group != 'hidden'")
+        assert tests["p_value"].isna().all() and (tests["reason"] != "").all()
     else:
         assert counted["n_images"].unique().tolist() == [4]  # of 6 triplets and seeds two are incomplete
 
@@ -119,7 +116,7 @@ def test_without_word_maps_objects_are_counted_but_not_grouped(tmp_path):
     objects = run.table("objects")
     assert set(objects["group"]) == {"", "hidden"} and np.isnan(objects["coverage"]).all()
     assert set(run.table("cooccurrence")["group"]) == {"all", "hidden"}
-    assert run.table("table06_similarity")["value"].notna().any()
+    assert run.table("disparity").query("metric == 'cooccurrence'")["mean"].notna().any()
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX on this machine")

@@ -6,8 +6,7 @@ import pytest
 from skimage.metrics import structural_similarity
 
 from analysis.metrics.registry import definition
-from analysis.tables.similarities.disparity import DISPARITY_COLUMNS
-from analysis.tables.similarities.gap import GAP_COLUMNS
+from analysis.tables.similarities.gap import DISPARITY_COLUMNS, GAP_COLUMNS
 from analysis.tables.stage import measure
 from probes.runs.run import Run
 from tests.analysis.synthetic_run import configure, write_run
@@ -38,7 +37,7 @@ def test_bytes_do_not_depend_on_the_parts(run, tmp_path):
 
 
 def test_optional_comparisons_of_pictures_stand_beside_the_others(tmp_path):
-    asked = ["diff_pix_scaled", "ssim_full"]
+    asked = ["ssim_full"]
     path = write_run(tmp_path / "run", prompts=3, steps=2)
     for file in (path / "captures").iterdir():
         file.unlink()
@@ -49,7 +48,7 @@ def test_optional_comparisons_of_pictures_stand_beside_the_others(tmp_path):
     configure(run, measure={"bootstrap": 20, "permutations": 16, "pictures": asked})
     measure(run)
     images = run.table("image_similarities")
-    assert images.columns.tolist()[3:] == ["ssim", "diff_pix", "ssim_full", "diff_pix_scaled", "reason"]
+    assert images.columns.tolist()[3:] == ["ssim", "diff_pix", "ssim_full", "reason"]
     pd.testing.assert_frame_equal(images.drop(columns=asked), plain)
     for row in images.head(10).itertuples():
         names = (f"t{row.triplet:05}-s{row.seed}-{name}" for name in row.pair.split("-"))
@@ -57,7 +56,6 @@ def test_optional_comparisons_of_pictures_stand_beside_the_others(tmp_path):
         _, full = structural_similarity(a, b, data_range=255, full=True)
         assert row.ssim_full == pytest.approx(full.mean(), abs=1e-6)
     assert (images["ssim_full"] != images["ssim"]).all()
-    assert (images["diff_pix_scaled"] >= images["diff_pix"]).all()  # of pictures smaller than 512 pixels
     gaps = run.table("gap")
     assert set(gaps["metric"]) == {"ssim", "diff_pix", *asked}
     assert set(gaps.loc[gaps["metric"] == "ssim_full", "version"]) == {"ssim_full/1"}

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.spatial.distance import cosine
 
-from hooks import HookError, Intervention, Patch, Probe, sites
+from hooks import Intervention, Patch, Probe, sites
 from hooks.architectures import addresses
 from hooks.architectures.base import Architecture
 from tests.hooks.conftest import PROMPTS, all_hooks, draw
@@ -29,13 +29,6 @@ def test_what_has_no_default_must_be_answered():
 
     with pytest.raises(TypeError, match="abstract method"):
         Incomplete()
-
-
-def test_without_its_architecture_it_is_refused():
-    with pytest.raises(
-        HookError, match=r"but got TinyTransformerPipeline \(its denoiser is a transformer that"
-    ):
-        sites.available(tiny_transformer_pipeline())
 
 
 def test_the_probe_reads_it_and_leaves_no_trace(pipe):

@@ -1,7 +1,5 @@
 """Word maps against DAAM computed again, from every probability of every step as diffusers computes it."""
 
-import itertools
-
 import numpy as np
 import pytest
 import torch
@@ -9,7 +7,6 @@ import torch.nn.functional as F
 
 from hooks import HookError, Probe
 from hooks.attention import attention
-from hooks.attention.attention import AttentionSums
 from tests.hooks.conftest import draw
 from tests.hooks.oracle import recorded
 from tests.tiny import KINDS, tiny_pipeline
@@ -56,36 +53,20 @@ def test_maps_are_daams(pipelines, kind, guidance_scale, devices, monkeypatch):
 @pytest.mark.parametrize("definition", ["daam", "decoder-product", "self-refined"])
 def test_layers_of_one_shape_wait_for_each_other(pipelines, definition, monkeypatch):
     """Until their queries fill some room, or the call ends; rows have different words, and one none."""
-    pipe, add, together, numbers, largest = pipelines("sdxl"), AttentionSums._add_waiting, [], [], 1
+    pipe = pipelines("sdxl")
     call = {"prompt": ["a dog", "", "a woman, holding an umbrella!"], "num_inference_steps": 2}
     bare = draw(pipe, **call)
     with Probe(pipe, word_maps=definition) as chunks:
         draw(pipe, **call)
-
-    def spy(sums, alike, batch):
-        nonlocal largest
-        addresses, queries, _ = zip(*sums._waiting[alike])
-        together.append(addresses)
-        largest = max(largest, queries[0].nbytes)
-        assert (len(queries) - 1) * queries[0].nbytes < attention.WAITING
-        add(sums, alike, batch)
-
-    monkeypatch.setattr(AttentionSums, "_add_waiting", spy)
     monkeypatch.setattr(attention, "IN_CHUNKS", ())
-    for layers in (0, 2, 1):  # of the largest, that the room takes; 0 is the default room
-        monkeypatch.setattr(attention, "WAITING", layers * largest or attention.WAITING)
-        together.clear()
+    for room in (attention.WAITING, 1):
+        monkeypatch.setattr(attention, "WAITING", room)
         with Probe(pipe, word_maps=definition) as probe:
             images = draw(pipe, **call)
         assert np.array_equal(images, bare)
-        first, second = together[: len(together) // 2], together[len(together) // 2 :]
-        assert first == second, "nothing waits from one call to the next"
-        assert sorted(itertools.chain(*first)) == sorted(probe.maps.layers)
-        numbers.append(len(first))
         assert probe.maps.columns == chunks.maps.columns == ((1, 2), (), (1, 2, 3, 4, 5, 6, 7))
         limit = 16 * np.finfo(np.float32).eps * chunks.maps.values.max()  # a product's powers and logarithms
         np.testing.assert_allclose(probe.maps.values, chunks.maps.values, rtol=0, atol=limit)
-    assert numbers[0] == 2 < numbers[1] < numbers[2]
 
 
 def test_layers_at_an_eighth_are_left_out():
@@ -103,21 +84,6 @@ def test_layers_at_an_eighth_are_left_out():
     assert not any(layer.startswith(("unet.down.3", "unet.mid", "unet.up.0")) for layer in probe.maps.layers)
     assert {"unet.down.2.attn.0.cross", "unet.up.1.attn.0.cross"} <= set(probe.maps.layers)
     np.testing.assert_allclose(probe.maps.values, daam_by_hand(pipe, (16, 16), 2), rtol=1e-4, atol=1e-6)
-
-
-def test_sums_do_not_grow_with_the_steps(toy):
-    sizes = []
-    with Probe(toy, word_maps=True) as probe:
-        sums = probe._attention["cross"]
-
-        def look(pipe, step, timestep, kwargs):
-            assert not sums._queries, "queries are dropped as soon as they are used"
-            sizes.append([tensor.shape for tensor in sums._sums.values()])
-            return kwargs
-
-        draw(toy, num_inference_steps=4, callback_on_step_end=look)
-    assert sizes[0] == sizes[1] == sizes[2] != []
-    assert sizes[3] == [], "combined before the VAE decodes"
 
 
 def test_a_unet_without_cross_attention_is_refused():

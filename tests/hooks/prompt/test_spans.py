@@ -111,21 +111,6 @@ def test_every_token_is_of_one_word_or_of_none(tokenizers, kind, text):
     assert all(positions)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None)
-@given(
-    words=st.lists(
-        st.sampled_from(["woman's", "non-binary", "été", "👩🏽‍🚀", "ראש", "رجل", "日本", "dog", "X-ray"])
-    )
-)
-def test_the_tokens_of_a_word_spell_it(tokenizers, kind, words):
-    text = " ".join(f"({word}),  " for word in words)
-    ((ids, offsets),) = encode(tokenizers[kind], [text], "here")
-    for word, span in split_words(text):
-        tokens = [ids[place] for place in token_positions(offsets, span)]
-        assert tokenizers[kind].decode(tokens).replace(" ", "") == word.lower()
-
-
 def test_a_tokenizer_without_characters_is_refused():
     with pytest.raises(HookError, match=r"here: expected a fast tokenizer.*but got SimpleNamespace"):
         encode(SimpleNamespace(is_fast=False), ["a dog"], "here")

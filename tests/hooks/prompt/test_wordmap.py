@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from hooks import HookError, Probe, WordMap
-from hooks.attention.maps import mask, resize
+from hooks.attention.maps import resize
 from tests.hooks.conftest import PROMPTS, draw
 from tests.tiny import tiny_pipeline
 
@@ -24,19 +24,6 @@ def probed(toy):
     with Probe(toy, sites="latent", word_maps=True, layer_maps=2) as probe:
         images = draw(toy, height=64, width=32, num_inference_steps=4)
     return probe, images
-
-
-def test_mask_peak_and_normalised():
-    found = word_map(CORNER)
-    assert found.peak == 8.0
-    assert found.normalised.tolist() == [[0, 0], [0, 1]]
-    expected, _ = mask(CORNER, 4, 0.35)
-    np.testing.assert_array_equal(found.mask(), expected)
-    assert found.mask().sum() == 4
-    assert found.mask(0.9).sum() < found.mask(0.1).sum()
-    assert found.mask(size=(2, 6)).shape == (2, 6)
-    assert np.isnan(word_map(np.ones((2, 2))).normalised).all()
-    assert not word_map(np.ones((2, 2))).mask().any()
 
 
 def test_iou_by_hand():

@@ -6,7 +6,6 @@ import pytest
 
 from lab.pages import default_run
 from lab.pages.default_run import MEASURED, PLACES, STORED
-from probes.errors import UserError
 
 ROOT = default_run.ROOT
 
@@ -25,14 +24,3 @@ def test_the_first_plan_is_what_is_printed():
     )
     assert here == there
     assert "72 images" in here and "39 tags" in here
-
-
-def test_a_text_is_replaced_alone():
-    page = "old\n\n<!-- shown: a -->\n```text\nold\n```\n\nold\n\n<!-- shown: b -->\n\n| x |\n|---|\n| old |\n\nend\n"
-    page = default_run.put(default_run.put(page, "a", "new"), "b", "| y |\n|---|\n")
-    assert (
-        page
-        == "old\n\n<!-- shown: a -->\n```text\nnew\n```\n\nold\n\n<!-- shown: b -->\n\n| y |\n|---|\n\nend\n"
-    )
-    with pytest.raises(UserError, match="shown: c"):
-        default_run.found(page, "c")

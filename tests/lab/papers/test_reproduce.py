@@ -80,12 +80,6 @@ def test_one_attribute_may_differ_where_the_score_does_not():
     assert tests.loc["dress", "p_adjusted"] == pytest.approx(15 * p)
 
 
-# DALL-Eval
-
-
-# Wu et al.
-
-
 # Page, command, tables
 
 

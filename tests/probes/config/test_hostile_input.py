@@ -1,7 +1,6 @@
 """Hostile ``triplets.yaml`` and options: one printable line of at most 400 characters, soon, and exit status 2."""
 
 import os
-import random
 import time
 from pathlib import Path
 
@@ -39,17 +38,6 @@ def proper(message):
 
 
 # Messages
-
-
-def test_a_message_is_short_printable_and_keeps_place_and_remedy():
-    rng = random.Random(0)
-    for _ in range(100):
-        found = "".join(
-            rng.choices("a b'\"`[]: \x1b\x00\u202e\ud800é漢", k=rng.choice([5, 100, 2000, 20_000]))
-        )
-        message = proper(str(UserError(f"file.yaml: prompts[3]: expected a text, got '{found}': quote it")))
-        assert message.startswith("file.yaml: prompts[3]: expected a text, got '")
-        assert message.endswith("quote it")
 
 
 def test_escape_codes_and_marks_are_spelled_out():
@@ -135,16 +123,8 @@ def test_a_file_without_end_and_one_that_is_no_file(tmp_path, capsys):
             "seeds: {count: 1000000000000}",
             "seeds.count: expected a number of at most 500000, got 1000000000000: choose another",
         ),
-        (
-            "seeds: {count: 2, start: 9223372036854775807}",
-            "seeds.start: expected a number of at most 9223372036854275808, got 9223372036854775807",
-        ),
         ("seeds: [" + ", ".join(map(str, [*range(60_000), 7])) + "]", "seeds[60000]: 7 stands twice"),
         ("seeds: {count: 200000}", "expected at most 500000 images, got 600000"),
-        ("sampler: {steps: 100000}", "sampler.steps: expected a number of at most 1000"),
-        ("measure: {bootstrap: 10000000000}", "measure.bootstrap"),
-        ("generate: {device: tpu}", "generate.device: expected auto, cpu, cuda, cuda:1 or mps, got 'tpu'"),
-        ("model: a@b\nname: 'a@b'", "name:"),
     ],
 )
 def test_numbers_beyond_measure(fields, message):

@@ -85,11 +85,6 @@ def test_every_wrong_value_is_said_in_our_words(model, under, beside):
             "edit.amount: expected a number that is finite, got nan: choose",
         ),
         ({"edit": {"direction": ["a"]}}, "edit.direction: expected at least 2 entries, got 1: write more"),
-        (
-            {"edit": {"direction": ["a"] * 3}},
-            "edit.direction: expected at most 2 entries, got 3: write fewer",
-        ),
-        ({"edit": {"words": {"a": {}}}}, "edit.words.a: expected at least 1 entry, got none: write one, or"),
         ({"name": "x" * 101}, "name: expected at most 100 characters, got 101: shorten it"),
     ],
 )
@@ -127,39 +122,8 @@ def test_bounds_and_sizes(data, expected):
             {"indicators": {"neutral": "a", "f": ["b", {"word": "c", "control": True}]}},
             "indicators.f[1].control: expected no `control` in a list",
         ),
-        (
-            {"prompts": ["a {Person} at sea"]},
-            "prompts[0]: expected a text with one {person}, got none in 'a {Person} at sea': did you mean {person} for"
-            " {Person}",
-        ),
-        (
-            {"prompts": "x"},
-            "prompts: expected a list of prompts, {from: captions.json}, {table: prompts.csv}, {grid: ...} or"
-            " {template: ..., texts: ...}, got 'x'",
-        ),
     ],
 )
 def test_of_several_kinds_the_innermost_fault_is_told_or_what_the_place_takes(data, expected):
     line = said({"prompts": ["a {person}"], **data}).replace(" (nothing is written there)", "")
     assert line.startswith(f"triplets.yaml: {expected}")
-
-
-def test_two_faults_of_one_value_are_one():
-    line = said({"prompts": ["a {person}"], "generate": {"workers": 0, "batch_triplets": "x"}})
-    assert line.endswith(" (1 more like this)")
-
-
-def alternatives(node):
-    """Every place of a JSON schema that takes values of several kinds besides nothing."""
-    if isinstance(node, dict):
-        if sum(kind.get("type") != "null" for kind in node.get("anyOf", ())) > 1:
-            yield node
-        node = list(node.values())
-    if isinstance(node, list):
-        for inner in node:
-            yield from alternatives(inner)
-
-
-def test_what_takes_several_kinds_says_so():
-    found = list(alternatives(Config.model_json_schema()))
-    assert len(found) > 10 and all("takes" in node for node in found), found

@@ -148,7 +148,6 @@ FAULTS = {
     "prompts:\n  - {person} walking": ("line 2: not valid YAML", "in quotes"),
     "prompts: [a {person} in a hat, a {person}]": ("line 1: not valid YAML", "between [ and ] in quotes"),
     "seeds: [0]": ("prompts: expected this key",),
-    PROMPTS + "prompts: [x]": ("key `prompts` stands twice, on lines 1 and 2",),
     PROMPTS + "sampler:\n  steps: 3\n  steps: 4": ("sampler: key `steps` stands twice, on lines 3 and 4",),
     PROMPTS + "seed: [1]": ("seed: unknown key", "did you mean `seeds`?"),
     PROMPTS + "sampler: {seed: 3}": (
@@ -158,7 +157,6 @@ FAULTS = {
         "indicators.feminine",
         "YAML reads a bare `no` as False",
     ),
-    PROMPTS + "no: 1": ("expected a text as key, got `no`",),
     PROMPTS + "seeds: [0, one]": ("seeds[1]: expected an integer, got 'one'",),
     PROMPTS + "seeds: [010]": ("seeds[0]: expected a plain decimal number, got `010` (YAML reads it as 8)",),
     PROMPTS + "seeds: [3, 3]": ("seeds[1]: 3 stands twice",),
@@ -175,7 +173,6 @@ FAULTS = {
         "indicators.d.control: expected true (the reference) or one of ['neutral', 'b'], got `f`",
     ),
     PROMPTS + "indicators: {neutral: person, non-binary: enby}": ("got `non-binary`: rename it",),
-    PROMPTS + "generate: {batch_triplets: 0}": ("generate.batch_triplets: expected `auto` or an integer",),
     PROMPTS + "capture: {definition: dam}": ("capture.definition: expected one of daam, ", "got 'dam'"),
     "prompts: ['a {person}', 'b {person}', 'a {person}']": ("prompts[2]: the same as prompts[0]",),
     "prompts: ['a {person}', {text: 'A {person}', id: again}]": ("prompts[1]: the same as prompts[0]",),

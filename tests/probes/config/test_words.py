@@ -2,11 +2,7 @@
 
 import json
 
-import jsonschema
-import pytest
-import yaml
-
-from probes.config.schema import Config, load_config, schema_text
+from probes.config.schema import Config
 
 SHORT = {
     "neutral": ["person", "human"],
@@ -31,12 +27,3 @@ def resolved(indicators, **more):
 def test_a_list_is_a_word_with_its_synonyms():
     assert resolved(SHORT) == resolved(LONG)
     assert Config(prompts=["a {person}"], indicators=SHORT).contrasts == [["masculine", "feminine"]]
-
-
-def test_over_a_preset_and_in_the_schema(tmp_path):
-    data = {"preset": "wu2025", "prompts": ["a {person}"], "indicators": SHORT}
-    (tmp_path / "a.yaml").write_text(yaml.safe_dump(data, sort_keys=False), "utf-8")
-    assert [*load_config(tmp_path / "a.yaml").indicators] == [*LONG]
-    jsonschema.validate(data, json.loads(schema_text()))
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**data, "indicators": {"neutral": []}}, json.loads(schema_text()))

@@ -1,4 +1,4 @@
-"""Helpers: every item once, the error of one, and no process left behind; libraries load without collections."""
+"""Helpers: every item once, the error of one, and no process left behind."""
 
 import multiprocessing
 import os
@@ -14,20 +14,6 @@ from tests.probes.execution.light_work import Marks, Numbers
 from tests.runs import ROOT, python
 
 HERE = os.getpid()
-LOADING = """
-import gc
-from probes.execution.processes import loading_libraries
-
-full = []
-gc.callbacks.append(lambda phase, told: full.append(told["generation"]) if told["generation"] == 2 else None)
-with loading_libraries():
-    import analysis.tables.stage
-assert not full, full
-assert gc.isenabled()
-assert gc.get_freeze_count() < 10_000  # what is frozen is never freed
-young = sum(map(len, (gc.get_objects(generation) for generation in (0, 1))))
-assert young < len(gc.get_objects(2)) / 10, young
-"""
 THREADS = """
 import threading
 from probes.execution.processes import FORKS, _can_fork
@@ -119,29 +105,6 @@ def test_a_killed_helper_is_one_line_with_a_remedy(at, tmp_path, forks):
     assert 0 in [index for index, *_ in made]
 
 
-def test_control_c_ends_the_helpers(tmp_path, forks):
-    def pressed(images):
-        if any(tmp_path.iterdir()):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        done(Marks(tmp_path, {5: "killed"}), tick=pressed)
-    assert not multiprocessing.active_children()
-
-
-def test_spawned_helpers_go_from_work_to_work_and_forks_stay_with_theirs(tmp_path, forks):
-    pids = []
-    with Helpers() as helpers:
-        for work in ("one", "one", "two"):
-            (tmp_path / work).mkdir(exist_ok=True)
-            for mark in (tmp_path / work).iterdir():
-                mark.unlink()
-            items = [(i, (i, b"")) for i in range(6)]
-            made = dict(helpers.results(Marks(tmp_path / work), items, 2))
-            pids.append({pid for _, pid, *_ in made.values()} - {HERE})
-    assert len(pids[0]) == 1 and pids[0] == pids[1] and (pids[1] == pids[2]) != forks
-
-
 def test_helpers_have_numbers_of_their_own(tmp_path, forks):
     with Helpers() as helpers:
         numbers = [number for _, number in helpers.results(Numbers(tmp_path, 2), enumerate(range(3)), 3)]
@@ -156,7 +119,6 @@ def test_a_script_needs_no_guard(tmp_path):
     assert (told.returncode, told.stdout, told.stderr) == (0, "once\n", "")
 
 
-@pytest.mark.parametrize("code", [LOADING, THREADS], ids=["no full collections", "no fork beside threads"])
-def test_a_process_of_its_own(code):
-    told = python("-c", code)
+def test_there_is_no_fork_beside_threads():
+    told = python("-c", THREADS)
     assert told.returncode == 0, told.stderr

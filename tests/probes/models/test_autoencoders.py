@@ -9,6 +9,7 @@ from safetensors.torch import save_file
 
 from probes.errors import UserError
 from probes.models.autoencoders import CONFIG, WEIGHTS, load_autoencoder
+from tests.evil_models import Payload
 
 WIDTH, LATENTS = 6, 10
 
@@ -156,11 +157,7 @@ def test_what_is_wrong_is_said_in_a_line(case, tmp_path):
 
 
 def test_a_pickle_of_more_than_tensors_is_not_run(tmp_path):
-    class Harm:
-        def __reduce__(self):
-            return (open, (str(tmp_path / "harm"), "w"))
-
-    torch.save({"state_dict": Harm()}, tmp_path / "state_dict.pth")
+    torch.save({"state_dict": Payload(tmp_path / "harm")}, tmp_path / "state_dict.pth")
     (tmp_path / "config.json").write_text('{"k": 3}')
     with pytest.raises(UserError, match="a pickle of more than plain tensors, which is not run"):
         load_autoencoder(tmp_path)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from huggingface_hub import constants
 
-from probes.errors import LIMIT, UserError
+from probes.errors import UserError
 from probes.models import hub, loading, weights
 from probes.models.source import Source
 from probes.runs.run import Run
@@ -72,25 +72,6 @@ def half(tmp_path_factory):
     return folder
 
 
-@pytest.mark.slow
-def test_weights_of_a_variant(half, saved, cache):
-    keep(cache, half)
-    for options in ({}, {"variant": "fp16"}):
-        for name in ("owner/model", str(half)):
-            loaded = load(name, **options)
-            assert loaded.record["variant"] == "fp16"
-            assert {value.dtype for value in loaded.pipe.unet.parameters()} == {torch.float32}
-    rounded = dict(tiny_pipeline("sd1").unet.named_parameters())
-    for name, value in loaded.pipe.unet.named_parameters():
-        assert torch.equal(value, rounded[name].half().float())
-    assert load(str(saved("sd1"))).record["variant"] is None
-    with pytest.raises(UserError, match=r"variant: .*: text_encoder: expected bf16, found fp16"):
-        load(str(half), variant="bf16")
-    keep(cache, saved("sd1"), "owner/whole")
-    with pytest.raises(UserError, match=r'run: hf download owner/whole .*"\*/\*model\.fp16\*\.safetensors"'):
-        loading.resolve("owner/whole", variant="fp16")
-
-
 def test_full_precision_goes_before_a_variant(half, saved, tmp_path):
     both = shutil.copytree(saved("sd1"), tmp_path / "both")
     shutil.copytree(half, both, dirs_exist_ok=True)
@@ -122,21 +103,6 @@ def test_what_is_not_cached_is_said_with_its_size_and_the_command(saved, cache):
         "model CompVis/stable-diffusion-v1-4: not in the cache (unet), and the hub gave none"
     )
     assert "; 4.3 GB; " in line and line.endswith(hub.download_command("CompVis/stable-diffusion-v1-4"))
-
-
-@pytest.mark.parametrize(
-    "name", [name for name, one in hub.known_models().items() if "transformer" not in one]
-)
-def test_every_known_model_fits_the_line(name, cache):
-    """Its command stands whole in a message of a few terminal lines."""
-    size = {1_066_235_307: "4.3 GB", 1_289_952_427: "5.2 GB", 3_468_837_867: "13.9 GB"}
-    with pytest.raises(UserError) as caught:
-        loading.resolve(name)
-    line = str(caught.value)
-    assert f"; {size[hub.known_models()[name]['parameters']]}" in line and len(line) <= LIMIT
-    assert line.endswith(f"run: {hub.download_command(hub.known_models()[name].get('copy', name))}")
-    assert ("withdrawn" in line) == name.startswith("stabilityai/stable-diffusion-2")
-    assert hub.size_in_gigabytes(name, "fp16") == hub.size_in_gigabytes(name) / 2
 
 
 def test_the_command_takes_what_is_read_and_no_more(saved, half, tmp_path):

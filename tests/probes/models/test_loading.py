@@ -3,7 +3,6 @@
 import json
 import os
 import pickle
-import re
 import shutil
 from functools import partial
 
@@ -14,9 +13,6 @@ from safetensors.torch import load_file, save_file
 
 from probes.errors import UserError
 from probes.models import loading
-from probes.stages import estimate
-from probes.stages import plan as prompts
-from tests.probes.conftest import settings
 from tests.probes.models.model_faults import change
 from triptych.cli.main import main
 
@@ -194,15 +190,3 @@ def test_schedulers_by_name_keep_the_model_settings(saved, name):
     assert loaded.scheduler["class"] == loading.SCHEDULERS.get(name.lower(), name)
     assert loaded.scheduler["set"]["prediction_type"] == "v_prediction"
     assert np.isfinite(draw(loaded.pipe)).all()
-
-
-@pytest.mark.parametrize("kind", ["toy", "sdxl"])
-def test_estimate_from_the_description_alone(saved, tmp_path, kind):
-    folder = shutil.copytree(saved(kind), tmp_path / "m", ignore=shutil.ignore_patterns("*.safetensors"))
-    config = settings(folder)
-    source = loading.resolve(str(folder))
-    samples = prompts.plan(config, source.tokenizers, source.token_limit)
-    found = estimate.estimate(config, samples, source)
-    assert re.fullmatch(r"18 images, \d+ MB on disk \(\d workers? of 1 thread\)", found)
-    twice = estimate.estimate(settings(folder, seeds=[0, 1, 2, 3]), samples * 2, source)
-    assert twice.startswith("36 images, ")

@@ -72,19 +72,10 @@ def test_what_training_left_in_a_pickle_is_not_made(saved, tmp_path, monkeypatch
     assert load(file).record["weight_hash"] == load(saved("sd1")).record["weight_hash"]
 
 
-@pytest.mark.parametrize(
-    "lost",
-    [
-        "first_stage_model.decoder.conv_in.weight",
-        "cond_stage_model.transformer.",
-        "model.diffusion_model.time_embed.0.weight",
-    ],
-)
-def test_weights_that_are_missing_are_named(lost, saved, tmp_path):
+def test_weights_that_are_missing_are_named(saved, tmp_path):
     file = with_description(saved("sd1"), tmp_path).with_suffix(".safetensors")
     weights = original_layout(saved("sd1"))
-    name = next(name for name in weights if name.startswith(lost) and name.endswith("weight"))
-    del weights[name]
+    del weights["model.diffusion_model.time_embed.0.weight"]
     save_file(weights, file)
     with pytest.raises(UserError, match=r"model\.safetensors: expected .* whole"):
         load(file)

@@ -13,7 +13,6 @@ import torch
 from PIL import Image
 from scipy.spatial.distance import cosine
 
-from hooks import Probe
 from hooks.architectures.registry import generating_pipelines
 from probes.errors import UserError
 from probes.models import loading
@@ -171,17 +170,6 @@ def test_system_prompts_are_given_to_the_pipeline_and_recorded(kind, saved_kind,
     assert np.abs(np.subtract(*images)).max() > 10 / 255
 
 
-def test_a_system_prompt_for_a_model_without_one(saved_kind, tmp_path):
-    prompts = {"system": [None, "Draw this:"], "texts": ["a {person} with a dog"]}
-    with pytest.raises(UserError) as caught:
-        generated(tmp_path / "run", small(saved_kind("sd3"), "sd3", prompts=prompts))
-    line = str(caught.value)
-    assert (
-        "prompts[1] (neutral): expected a model whose system prompt can be set (Lumina-Image 2, Qwen" in line
-    )
-    assert "\n" not in line and len(line) <= 400 and not (tmp_path / "run").exists()
-
-
 def test_a_tokenizer_without_its_vocabulary(copied, tmp_path, capsys, monkeypatch):
     """In its place transformers would put one of a few signs."""
     model = copied("sd3")
@@ -240,40 +228,7 @@ def test_what_is_done_with_u_nets_alone(saved_kind, tmp_path, capsys):
     assert "edit: expected a Stable Diffusion 1, 2 or" in line and "a diffusion transformer" in line
 
 
-DEFINITIONS = (
-    ("joint-mass", "sd3"),
-    pytest.param("joint-share", "lumina2", marks=pytest.mark.slow),
-    pytest.param("output-space", "qwen-image", marks=pytest.mark.slow),
-)
-
-
-@pytest.mark.parametrize(("definition", "kind"), DEFINITIONS)
-def test_word_maps_of_a_run_are_those_of_the_definition_that_is_named(definition, kind, saved_kind, tmp_path):
-    model = saved_kind(kind)
-    generated(tmp_path / "run", small(model, kind, capture={"definition": definition}))
-    samples = pq.read_table(tmp_path / "run" / "samples").to_pandas()
-    words = pq.read_table(tmp_path / "run" / "words").to_pandas()
-    assert set(words["definition"]) == {definition}
-    pipe = loading.load(loading.resolve(str(model)), device="cpu").pipe
-    options = {key: value for key, value in call_options(kind).items() if key != "true_cfg_scale"}
-    with Probe(pipe, word_maps=definition, prompts=list(samples["prompt"])) as probe:
-        generated_alone(pipe, samples, output_type="latent", **options)
-    for row, sample in samples.iterrows():
-        stored = words[(words["sample_id"] == sample["sample_id"]) & (words["word"] == "dog")]["heat"].item()
-        np.testing.assert_allclose(stored, probe.word_map("dog", row=row).values.ravel(), rtol=1e-5)
-
-
-def test_the_mean_over_space_of_a_stream_is_kept(saved_kind, tmp_path, capsys):
-    model = saved_kind("sd3")
-    sections = {"pool": ["dit.block.1.image"], "keep": ["dit.block.1.image"], "keep_places": "all"}
-    generated(tmp_path / "made", small(model, "sd3", capture=sections))
-    pooled = pq.read_table(tmp_path / "made" / "pooled").to_pandas()
-    kept = pq.read_table(tmp_path / "made" / "kept").to_pandas()
-    assert len(pooled) == len(kept) == 3 and pooled["group"].isna().all()
-    for _, row in pooled.iterrows():
-        (whole,) = (one for one in kept.itertuples() if one.sample_id == row["sample_id"])
-        values = np.asarray(whole.values).reshape(whole.shape)
-        np.testing.assert_allclose(row["values"], values.mean(1).ravel(), rtol=1e-5, atol=1e-6)
+def test_positions_of_a_text_that_the_pipeline_alters_are_not_pooled(saved_kind, tmp_path, capsys):
     line = refused(
         saved_kind("pixart-sigma"), tmp_path, capsys, "--steps", "1", capture={"pool": ["text.layers.1"]}
     )

@@ -135,6 +135,7 @@ def test_noise_of_its_own_for_each_image(tokenizer):
         return {(sample.triplet, sample.seed, sample.indicator): sample.noise_seed for sample in found}
 
     own, independent = seeds("own"), seeds("independent")
+    assert all(noise == seed for (_, seed, _), noise in seeds("shared").items())
     assert len(set(own.values())) == 4 and len(set(independent.values())) == len(independent) == 12
     assert not set(own.values()) & set(independent.values())
     assert independent == seeds("independent")

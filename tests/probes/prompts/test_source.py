@@ -61,16 +61,6 @@ def test_every_place_of_a_word_is_the_indicators(captions, tmp_path):
     assert shared[6:9] == [["a", "with", "a"]] * 3
 
 
-def test_a_set_and_a_plural_of_the_users(captions, tmp_path):
-    config = load_config(written(tmp_path, "prompts: {from: professions}\nlimit: 3"))
-    assert config.prompts[13].texts["feminine"].startswith("a female ecologist")
-    text = (
-        f"indicators: {{neutral: person, ze: {{word: ze, plural: zem}}}}\nprompts: {{from: {captions.name}}}"
-    )
-    config = load_config(written(tmp_path, text))
-    assert config.prompts[1].texts["ze"] == "zem in the park"
-
-
 WRONG = {
     "prompts: {from: none.json}": (
         f"none.json: expected a file of captions or a set ({', '.join(sets.names())}), found none"

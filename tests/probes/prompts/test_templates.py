@@ -3,8 +3,6 @@
 import pytest
 
 from probes.config.schema import Config
-from probes.errors import UserError
-from probes.stages.trace.requirements import trace_plan
 from tests.probes.config.test_messages import said
 
 TEXTS = ["a {person} with a dog", "a {person} in a hat"]
@@ -41,11 +39,3 @@ def test_systems_and_templates_are_crossed():
     assert [one.system_prompt for one in prompts] == [None, None, "Draw this.", "Draw this."]
     assert len({one.id for one in prompts}) == 4
     assert prompts[3].template == "a photo of a {person} in a hat"
-
-
-def test_a_trace_under_other_system_prompts_is_refused():
-    config = Config(prompts={"system": [None, "Draw this."], "texts": TEXTS}, trace={})
-    with pytest.raises(
-        UserError, match="trace: expected prompts under the model's own system prompt, got others"
-    ):
-        trace_plan(config, None)

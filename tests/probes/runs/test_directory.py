@@ -12,7 +12,7 @@ from probes.runs import directory
 from probes.runs.directory import claim
 from probes.runs.run import Run
 from probes.runs.schemas import OBSERVED_KINDS
-from tests.probes.conftest import generated, settings, stored
+from tests.probes.conftest import generated, settings
 
 QUICK = {
     "prompts": ["a {person}"],
@@ -153,35 +153,6 @@ def test_a_record_cannot_name_files_outside_the_run(run):
             directory.clear(held)
     assert (run.path.parent / "precious.txt").exists()
     assert (run.path / "notes.txt").exists()
-
-
-def test_a_crash_while_overwriting_leaves_a_run(run, saved, monkeypatch):
-    """The same command goes on, and ends as in an empty folder."""
-    config = settings(saved(), **{**QUICK, "seeds": [3]})
-    expected = stored(generated(run.path.parent / "fresh", config).path)
-    real = Run.remove_files
-
-    class Crash(BaseException):
-        pass
-
-    for last in (1, 3):
-        removed = []
-
-        def crash(self, names, removed=removed, last=last):
-            for name in names:
-                real(self, [name])
-                removed.append(name)
-                if len(removed) == last:
-                    raise Crash
-
-        monkeypatch.setattr(Run, "remove_files", crash)
-        with pytest.raises(Crash):
-            generated(run.path, config, overwrite=True)
-        monkeypatch.undo()
-        with pytest.raises(UserError, match="holds another run: seeds"):
-            generated(run.path, config)
-    generated(run.path, config, overwrite=True)
-    assert stored(run.path) == expected
 
 
 # What goes when a stage is done again

@@ -5,7 +5,6 @@ import pytest
 
 from probes.errors import UserError
 from probes.runs import parts, schemas
-from probes.runs.images import read_image
 from probes.runs.rows import png_bytes
 from probes.runs.run import Run
 
@@ -29,15 +28,3 @@ def test_images_in_any_order(tmp_path):
     assert list(run.samples(["sample_id", "image"])) == ["sample_id", "image"]
     with pytest.raises(UserError, match="got 'nobody'"):
         run.image("nobody")
-
-
-def test_what_cannot_be_decoded_is_named(tmp_path):
-    run = Run(tmp_path, {"format": 4, "status": "generated"})
-    whole = png_bytes(np.zeros((4, 4, 3)))
-    _write(run, 0, {"whole": whole, "cut": whole[: len(whole) // 2], "text": b"no image", "empty": b""})
-    with pytest.raises(
-        UserError, match="text: expected an image, got `cannot identify image file`: leave it out"
-    ):
-        run.images(["whole", "text"])
-    with pytest.raises(ValueError, match="no bytes are stored"):
-        read_image(None)

@@ -108,24 +108,6 @@ def test_every_architecture(saved, tmp_path, kind):
 WHOLE = {"keep_places": "all"}
 
 
-def test_without_guidance_and_words(saved, tmp_path):
-    config = settings(
-        saved(),
-        seeds=[0],
-        sampler={"guidance_scale": 1.0},
-        capture={"words": False, "keep": ["latent"]} | WHOLE,
-    )
-    run = Run.open(generated(tmp_path, config).path)
-    assert not run.parts("words")
-    kept = run.read("kept")
-    assert (set(kept["site"]), len(kept)) == ({"latent"}, 9)
-    latents = kept["values"].iloc[0].reshape(kept["shape"].iloc[0])
-    assert latents.shape == (2, 4, 16, 16)
-    seed = int(run.samples(["noise_seed"])["noise_seed"].iloc[0])
-    noise = torch.randn((1, 4, 16, 16), generator=torch.Generator().manual_seed(seed))[0]
-    np.testing.assert_allclose(latents[0], noise, rtol=1e-6)
-
-
 def test_pooled_activations_are_stored_by_group_of_positions(saved, tmp_path):
     config = settings(
         saved(),
@@ -156,24 +138,6 @@ def test_word_maps_by_another_definition(whole, saved, tmp_path):
     assert list(ours["word"]) == list(daam["word"])
     assert not np.allclose(ours["heat"].iloc[0], daam["heat"].iloc[0], rtol=0.1)
     assert run.samples(["image"]).equals(whole.samples(["image"]))
-
-
-def test_prompts_have_noise_of_their_own_unless_it_is_shared(saved, tmp_path):
-    for noise, different in (("own", 4), ("shared", 2)):
-        config = settings(
-            saved(),
-            prompts=["a {person}", "a {person} in a hat"],
-            seeds=[0, 1],
-            sampler={"steps": 1, "noise": noise},
-            capture={"words": False, "sites": ["latent.final"], "keep": ["latent"]} | WHOLE,
-        )
-        run = Run.open(generated(tmp_path / noise, config).path)
-        starts = run.read("kept")["values"].map(lambda values: tuple(values[:8]))
-        samples = run.samples(["triplet", "seed", "noise_seed"])
-        assert starts.nunique() == samples["noise_seed"].nunique() == different
-        assert (samples.groupby(["triplet", "seed"])["noise_seed"].nunique() == 1).all()
-        if noise == "shared":
-            assert (samples["noise_seed"] == samples["seed"]).all()
 
 
 class Crash(BaseException):
@@ -212,13 +176,6 @@ def test_a_crash_or_a_full_disk_at_any_write_is_gone_on_from(whole, saved, tmp_p
         assert all(expected[name] == data for name, data in after.items())
     assert crashes >= 3
     assert stored(tmp_path) == expected
-
-
-def test_a_finished_run_is_left_alone(whole, saved):
-    before = {path: path.stat().st_mtime_ns for path in whole.path.rglob("part-*")}
-    generated(whole.path, settings(saved()))
-    assert before == {path: path.stat().st_mtime_ns for path in whole.path.rglob("part-*")}
-    assert Run.open(whole.path).status == "generated"
 
 
 def test_a_batch_of_a_gpu_is_as_large_as_what_the_second_batch_took(saved, monkeypatch):

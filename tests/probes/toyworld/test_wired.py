@@ -1,6 +1,5 @@
 """Wired transformers: that the word enters where the truth says and nowhere else, by hooks of torch alone."""
 
-import json
 from contextlib import ExitStack
 
 import numpy as np
@@ -9,10 +8,8 @@ import torch
 
 from probes.errors import UserError
 from probes.models import loading
-from probes.toyworld import REGISTRY, TRANSFORMERS, WEIGHTS, bundled_folder
+from probes.toyworld import REGISTRY, TRANSFORMERS
 from probes.toyworld.places import known_places
-from probes.toyworld.wired import neutral_prompt
-from probes.toyworld.world import group_of_words
 
 WIRED = known_places("wired")
 PAIR = ["a person in a hat", "a lady in a hat"]
@@ -101,26 +98,6 @@ def test_they_are_those_of_the_truth_and_have_the_weights_of_their_base(pipes):
         state = pipe.transformer.state_dict()
         assert state.keys() - base.keys() == {"wiring"}
         assert all(torch.equal(state[name], value) for name, value in base.items())
-
-
-def test_their_effect_is_that_of_the_prompts_of_their_base():
-    reference = json.loads((WEIGHTS / "wired" / TRANSFORMERS[0] / "quality.json").read_text())
-    for name in WIRED:
-        measured = json.loads((bundled_folder(name) / "quality.json").read_text())
-        assert measured["total_effect"]["prompts"] == reference["total_effect"]["prompts"]
-        assert measured["total_effect"]["interval"][0] > 0
-        assert measured["weight_hash"] != reference["weight_hash"]
-
-
-def test_the_neutral_prompt_is_that_of_the_base_and_as_long(pipes):
-    base = loading.load(loading.resolve(TRANSFORMERS[0]), device="cpu").pipe
-    plain = drawn(base, PAIR[:1])[0]
-    pipe = pipes["toyworld-dit-block-1"]
-    np.testing.assert_allclose(drawn(pipe, PAIR[:1])[0], plain, atol=1e-5)
-    for word in group_of_words():
-        text = f"a {word} in a hat"
-        for tokenizer in (pipe.tokenizer, pipe.tokenizer_2, pipe.tokenizer_3):
-            assert len(tokenizer(text).input_ids) == len(tokenizer(neutral_prompt(text)).input_ids)
 
 
 def test_what_has_no_neutral_prompt_is_refused(pipes):

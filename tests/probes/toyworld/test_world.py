@@ -11,9 +11,9 @@ from lab.train.base.measure import checker_accuracy
 from lab.train.base.truth import planted, planted_for
 from lab.validate.word_maps import thing_masks
 from probes.prompts import sets
-from probes.toyworld.checker import LEAST, PLACES, THINGS, read_images, read_skins
+from probes.toyworld.checker import PLACES, THINGS, read_images, read_skins
 from probes.toyworld.draw import draw, render
-from probes.toyworld.palette import COLOURS, INDEX, RGB, nearest_colours, paint
+from probes.toyworld.palette import INDEX, paint
 from probes.toyworld.scene import CaptionContent, parse, sample_scene
 from probes.toyworld.world import GROUPS, load_world
 
@@ -32,15 +32,6 @@ def test_the_world_holds_what_the_papers_prompts_need():
             for entry in world.attributes.values():
                 prompt = f"a {world.words(group)[0]} {entry['phrase']} {context}"
                 assert parse(prompt, world).group == group
-
-
-def test_colours_of_things_stand_far_apart():
-    colours = np.array(list(COLOURS.values()), dtype=float)
-    distance = np.sqrt(((colours[:, None] - colours[None]) ** 2).sum(-1))
-    np.fill_diagonal(distance, np.inf)
-    things = [INDEX[name] for name in LEAST]
-    assert distance[things].min() >= 53
-    assert (nearest_colours(RGB[None]) == np.arange(len(RGB))).all()
 
 
 @pytest.mark.parametrize(

@@ -49,12 +49,6 @@ def test_published_weights_that_nobody_tried_are_called_so(monkeypatch):
     assert set(found.values()) == {"never tried"}
 
 
-def test_a_layout_is_called_tested_where_a_published_description_is_shipped():
-    tested = {name: tested for name, tested, _ in hub.pipeline_rows()}
-    assert tested["StableDiffusionPipeline"] == "random weights in the layouts of sd1, sd2-epsilon, sd2-v"
-    assert tested["StableDiffusionXLPipeline"].endswith("of sdxl")
-
-
 @pytest.mark.parametrize("whole", [True, False])
 def test_what_is_in_the_cache_is_said(whole, tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))

@@ -87,6 +87,15 @@ def test_what_is_not_there_is_said_and_the_rest_goes_on(monkeypatch):
     assert all(np.isnan(one.value) and np.isnan(one.each).all() for one in found.values())
 
 
+def test_a_program_that_cannot_be_started_is_a_reason(monkeypatch):
+    def refuse(name):
+        raise OSError("no memory")
+
+    monkeypatch.setattr(captions, "_lacks", lambda name: "")
+    monkeypatch.setattr(captions, "resolve_name", refuse)
+    assert {one.reason for one in other_scores(SAID, PROMPTS).values()} == {"pycocoevalcap failed: no memory"}
+
+
 def test_without_java_cider_alone_is_made(monkeypatch):
     pytest.importorskip("pycocoevalcap")
     monkeypatch.setattr(captions.shutil, "which", lambda name: None)

@@ -125,7 +125,6 @@ def test_quality_against_renderings_of_the_same_prompts(run, tables):
     assert rows.loc[("clip", "feminine", "fid"), "n_missing"] == 1
     assert rows.loc[("dino", "all", "fid"), "dimension"] == 64
     assert rows.xs("fid", level="measure")["reason"].str.contains("biased upward").all()
-    assert rows.xs("fid_infinity", level="measure")["reason"].str.contains("fewer than five for each").all()
     low, high = (rows.loc[("clip", "all", "kid_jackknife"), end] for end in ("low", "high"))
     assert low < rows.loc[("clip", "all", "kid_jackknife"), "value"] < high
 
@@ -160,18 +159,6 @@ def test_what_cannot_be_measured_is_said_in_a_line(run, tmp_path):
             r"expected a folder of images or renderings, found no folder: correct the path, or make the folder",
         ),
         (["--reference", str(tmp_path)], r"expected at least two images, found 0"),
-        (
-            ["--reference", "renderings", "--features", "resnet50"],
-            r"expected features 'resnet50' of its images",
-        ),
-        (
-            ["--reference", "renderings", "--features", "brightness"],
-            r"^--features: expected .*clip, .*'brightness'",
-        ),
-        (
-            ["--clip", "clip_vit_l_14"],
-            r"expected features 'clip_vit_l_14' of its images, found none",
-        ),
     ):
         with pytest.raises(UserError, match=said):
             measured(run, *more)

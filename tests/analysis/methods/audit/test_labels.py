@@ -143,13 +143,7 @@ def test_models_are_the_folders_where_no_column_names_them_and_paths_may_begin_b
     pd.testing.assert_frame_equal(found.pictures, expected.pictures)
 
 
-@pytest.mark.parametrize("share", ["0,25", "0.25"])
-def test_shares_to_compare_with_may_have_a_decimal_comma(tmp_path, table, share):
-    other = tmp_path / "world.csv"
-    other.write_text(f"Profession;Share;n\nnurse;{share};1500\nCEO;{share};\n")
-    design = audited(tmp_path / "pictures", table, against=other).design
+def test_shares_to_compare_with_may_have_a_decimal_comma_and_no_n(tmp_path, table):
+    (tmp_path / "world.csv").write_text("Profession;Share;n\nnurse;0,25;1500\nCEO;0,25;\n")
+    design = audited(tmp_path / "pictures", table, against=tmp_path / "world.csv").design
     assert design.reference == {"nurse": 0.25, "CEO": 0.25} and design.reference_n == {"nurse": 1500}
-    other.write_text("profession;share;n\nnurse;0,25;1,500\nCEO;0,5;\n")
-    message = r"world\.csv: line 2: expected numbers as 0\.5 or 1500 in `n`, got '1,500'"
-    with pytest.raises(UserError, match=message):
-        audited(tmp_path / "pictures", table, against=other)

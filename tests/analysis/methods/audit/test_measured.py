@@ -11,49 +11,14 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 
 from analysis.methods.audit.claims import QUESTIONS, possible, question_rows, sentences
 from analysis.methods.audit.design import ALL, Design, count_cells, read_reference
-from analysis.methods.audit.labelled_audit import measure, measure_cells
-from analysis.methods.audit.labels import find_columns, join_answers, read_labels
-from analysis.studies.labels.form import open_labels
+from analysis.methods.audit.labelled_audit import measure_cells
 from probes.errors import UserError
-from tests.analysis.methods.audit.pictures import table_of, write_pictures
-
-LEVELS = ("nurse", "CEO", "pilot")
-COUNTS = {
-    ("a", "nurse", "baseline"): (10, 0, 0),
-    ("a", "CEO", "baseline"): (0, 10, 0),
-    ("a", "pilot", "baseline"): (3, 6, 1),
-    ("a", "nurse", "diverse"): (7, 1, 2),
-    ("a", "CEO", "diverse"): (10, 0, 0),
-    ("a", "pilot", "diverse"): (5, 5, 0),
-    ("b", "nurse", "baseline"): (5, 5, 0),
-    ("b", "CEO", "baseline"): (6, 4, 0),
-    ("b", "pilot", "baseline"): (4, 5, 1),
-    ("b", "nurse", "diverse"): (6, 4, 0),
-    ("b", "CEO", "diverse"): (5, 5, 0),
-    ("b", "pilot", "diverse"): (0, 0, 10),
-}
-
-
-def design(**changes):
-    levels = {"model": ("a", "b"), "profession": LEVELS, "setting": ("baseline", "diverse")}
-    said = (
-        "female",
-        ("female", "male"),
-        ("both",),
-        ("profession", "setting"),
-        levels,
-        dict.fromkeys(LEVELS, 0.5),
-    )
-    return Design(*said, **changes)
+from tests.analysis.methods.audit.pictures import COUNTS, LEVELS
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("audit")
-    path = write_pictures(folder, table_of(COUNTS))
-    texts = open_labels(path)
-    rows = read_labels(texts, folder, *find_columns(texts))
-    return measure(rows, join_answers(rows), design(), resamples=50)
+def measured(audit):
+    return audit.tables
 
 
 def test_shares_and_intervals_are_statsmodels(measured):
@@ -152,7 +117,7 @@ def test_professions_differ_by_a_permutation_of_their_pictures(measured):
     assert (2 * f / (2 * f + len(answers) - 3)).mean() == pytest.approx(row["floor"], abs=0.005)
 
 
-def test_what_the_page_says_is_held_to_its_adjusted_tests(measured):
+def test_what_the_page_says_is_held_to_its_adjusted_tests(audit, measured):
     """Every question's smallest p-value is adjusted over the questions; no row of the page lies below its own."""
     least, page = [], []
     for name in QUESTIONS:
@@ -163,10 +128,10 @@ def test_what_the_page_says_is_held_to_its_adjusted_tests(measured):
         least.append(own.min())
         page.append(rows["p_adjusted"].min())
     assert page == pytest.approx(multipletests(least, method="holm")[1], abs=1e-12)
-    said = sentences(measured, design())
-    for (name, lines), value in zip(said.items(), page, strict=True):
-        assert lines and (value <= 0.05) == ("smallest adjusted" not in lines[0]), name
-    text = possible(measured["shares"], design())
+    first = audit.findings.drop_duplicates("question")
+    for name, line, value in zip(first["question"], first["sentence"], page, strict=True):
+        assert (value <= 0.05) == ("smallest adjusted" not in line), name
+    text = possible(measured["shares"], audit.design)
     assert "pictures a cell" in text and "cells" in text
 
 
@@ -213,6 +178,6 @@ def test_one_cell_has_all_tables_and_no_differences(counts):
     own = Design("female", ("female", "male"), ("both",), ("profession",), levels, {"nurse": 0.5})
     tables = measure_cells(count_cells(readings, own), own)
     assert tables["differences"].empty and tables["between"]["reason"][0].startswith("fewer than two")
-    said = sentences(tables, own)
-    assert len(said["reference"]) == (counts[0] > 0) and not said["models"]
+    said = [question for question, _ in sentences(tables, own)]
+    assert said.count("reference") == (counts[0] > 0) and "models" not in said
     assert tables["ranks"]["rank_low"].tolist() == [1]

@@ -10,6 +10,7 @@ from sklearn.metrics import confusion_matrix
 from statsmodels.stats.proportion import proportion_confint
 
 import triptych
+from analysis.methods.audit.page import render
 from analysis.methods.audit.reader import chosen_whatever_is_read
 from analysis.stats.prediction_powered import powered_shares
 from tests.analysis.methods.audit.pictures import table_of, write_pictures
@@ -93,7 +94,7 @@ def test_corrected_shares_are_those_of_their_cells(audit, table):
 
 def test_pictures_that_people_did_not_label_count_in_the_section_of_the_machine_alone(audit):
     assert (audit.shares["pictures"] == 12).all() and len(audit.pictures) == 240
-    page = audit.report(thumbnails=0)
+    page = render(audit, 0)
     assert 'id="reader"' in page and "144 without a label, read by blip alone" in page
     assert "144 read by blip alone" in repr(audit)
     assert re.search(r"blip reads \d+ of \d+ pictures that people read as female as female\.", repr(audit))

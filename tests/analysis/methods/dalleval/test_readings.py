@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.methods.dalleval import agreement
+from analysis.methods.dalleval import tables
 from analysis.methods.dalleval.readings import read_all
 from analysis.methods.dalleval.scores import DECIDED
 from analysis.metrics.skin_tone import NO_ANGLE
@@ -86,7 +86,7 @@ def test_people_say_tones_after_the_rules_and_are_held_against_them(small, tmp_p
     *_, last = readings = read_all(run)
     assert [one.source for one in readings] == ["ita", "ciede2000", "dalleval2023", "human"]
     assert sorted(last.values[~np.isnan(last.values)]) == [5, 7, 10]
-    table = agreement.agreement_table(readings, MEASURE).set_index(["first", "second"])
+    table = tables.agreement_table(readings, MEASURE).set_index(["first", "second"])
     row = table.loc[("ita", "human")]
     assert row["images"] == 3
     assert row[["same", "within_1", "within_2", "within_3"]].tolist() == pytest.approx(

@@ -8,11 +8,10 @@ import pytest
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from analysis.methods.dalleval import mad, tables
+from analysis.methods.dalleval import tables
 from analysis.methods.dalleval import words as dalleval_words
-from analysis.methods.dalleval.agreement import agreement_table
 from analysis.methods.dalleval.readings import read_all
-from analysis.methods.dalleval.scores import DECIDED, TONE, AuditDesign, Reading
+from analysis.methods.dalleval.scores import DECIDED, AuditDesign, Reading
 from analysis.stats.mad_floor import mad_floor
 from analysis.stats.permutation import step_down_test
 from lab.papers.tables import FOLDER
@@ -65,18 +64,6 @@ def test_averages_and_intervals_are_those_of_the_answers(run, images):
         ends = (2 * low - 1, 2 * high - 1) if row.question == "gender" else (low, high)
         assert (row.low, row.high) == pytest.approx(ends)
         assert (row.planned, row.asked, row.decided) == (4, 4, 4)
-
-
-def test_tones_of_the_images_in_which_an_attribute_is_read(run, images):
-    tones = pd.concat(pd.read_parquet(file) for file in run.parts("attributes/skin_tone"))
-    worn = images.loc[(images["question"] == "hat") & (images["value"] == 1), "sample_id"]
-    of_worn = tones.set_index("sample_id")["tone"].reindex(worn)
-    found = rows(run, "dalleval_attribute_tones", source="ita", reader="toyworld-vqa", attribute="hat")
-    expected = [int((of_worn == tone).sum()) for tone in range(1, 11)]
-    assert found["images"].tolist() == expected and 0 < sum(expected) < len(tones)
-    assert set(found["present"]) == {len(worn)} and set(found["decided"]) == {sum(expected)}
-    every = rows(run, "dalleval_attribute_tones", source="ita", reader="toyworld-vqa", attribute=tables.ALL)
-    assert every["images"].tolist() == [int((tones["tone"] == tone).sum()) for tone in range(1, 11)]
 
 
 def test_mad_over_professions(run):
@@ -167,20 +154,6 @@ def test_agreement(run, images):
     assert np.isnan(found["within_1"]).all()
 
 
-def test_the_interval_of_agreement_is_of_the_share_of_images():
-    """Of 21 professions all but one have a single image of which both say the same; the other has a hundred."""
-    first, second = np.full((2, 21, 1, 100), np.nan)
-    first[:20, 0, 0] = second[:20, 0, 0] = np.arange(20) % 10 + 1
-    first[20], second[20] = 4, 5
-    professions = tuple(f"p{n}" for n in range(21))
-    status = np.full(first.shape, DECIDED, object)
-    two = [
-        Reading(v, status, professions, ("person",), TONE, name) for v, name in ((first, "a"), (second, "b"))
-    ]
-    (row,) = agreement_table(two, MEASURE).to_dict("records")
-    assert row["same"] == pytest.approx(20 / 120) and row["low"] <= 20 / 120 <= row["high"]
-
-
 @pytest.fixture(scope="module")
 def gaps(tmp_path_factory):
     """Images that are undecided, without a face, unreadable or not read, and a profession that has none."""
@@ -244,7 +217,7 @@ def test_tables_8_16_and_17_of_the_paper_through_the_same_code():
         design = AuditDesign(["neutral"], MEASURE)
         table = tables.profession_table([one], design)
         np.testing.assert_allclose(table["average"].iloc[:83], own["average_gender"], atol=0.0051)
-        (row,) = mad.mad_table([one], table, design).to_dict("records")
+        (row,) = tables.mad_table([one], table, design).to_dict("records")
         assert row["mad"] == pytest.approx(expected[model], abs=5e-5)
         assert row["floor"] == pytest.approx(0.1367, abs=5e-5) and row["professions"] == 83
 
@@ -256,8 +229,8 @@ def test_the_prompt_without_a_profession_alone_has_no_mad():
     one = Reading(values, status, (NONE,), ("neutral",), "gender", "blip2")
     design = AuditDesign(["neutral"], MEASURE)
     table = tables.profession_table([one], design)
-    assert mad.mad_table([one], table, design).empty
-    assert len(mad.mad_table([one], table, replace(design, bare="all"))) == 1
+    assert tables.mad_table([one], table, design).empty
+    assert len(tables.mad_table([one], table, replace(design, bare="all"))) == 1
 
 
 def test_professions_are_held_against_one_another_by_word_and_over_words(run, images):

@@ -28,6 +28,7 @@ def run(tmp_path_factory):
             rows.append(
                 {
                     **dict.fromkeys(schemas.SAMPLES.names),
+                    **{"tokens": [], "word_spans": []},
                     "sample_id": f"t{triplet:05d}-s{seed}-prompt",
                     "triplet": triplet,
                     "prompt_id": prompt.id,

@@ -63,7 +63,7 @@ def test_open_questions_are_those_of_the_skill_and_are_measured(observed, tmp_pa
     assert table.loc["spatial", "same"] == 1 and table.loc["all", "n"] == 36
     assert list(table.reset_index().columns) == list(TABLES["skills_answers"].names)
     page = report(configure(Run.open(observed.path), report={"figures": False})).read_text(encoding="utf-8")
-    assert "What people say of some of the images" in page and "nobody has looked" not in page
+    assert "What people say of some of the images" in page and "Nobody has looked" not in page
 
 
 def test_rates_are_those_of_other_libraries():

@@ -1,10 +1,12 @@
 """The benchmark for methods from outside."""
 
+import numpy as np
 import pytest
 import torch
+from sklearn.metrics import label_ranking_average_precision_score, roc_auc_score
 
 import triptych
-from analysis.methods.tracing.benchmark import LocatedTask, located
+from analysis.methods.tracing.benchmark import LocatedTask, localisation, located
 from probes.errors import UserError
 from probes.toyworld.scene import parse
 from probes.toyworld.world import load_world
@@ -54,8 +56,27 @@ def test_its_verdict_tells_the_words_apart():
     assert feminine < 0 < masculine
 
 
-def test_models_are_asked_for_by_name():
-    names = ("toyworld-opposing", "toyworld-coded-null")
-    assert located(*names) == tuple(TASKS[name] for name in names)
-    with pytest.raises(UserError, match=r"a causal structure, got 'toyworld': `triptych models`"):
-        located("toyworld")
+@pytest.mark.parametrize("seed", range(3))
+def test_auroc_and_rank_are_scikit_learns(seed):
+    rng = np.random.default_rng(seed)
+    scores, truth = rng.integers(0, 6, 12) / 5, rng.random(12) < 0.4
+    truth[:2] = [True, False]
+    assert localisation(scores, truth).auroc == pytest.approx(roc_auc_score(truth, scores))
+    # with one true site average precision is 1 / rank, ties at their worst
+    one = np.arange(12) == rng.integers(12)
+    expected = label_ranking_average_precision_score(one[None], scores[None])
+    assert 1 / localisation(scores, one).rank == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("scores", "truth", "rank", "recall", "auroc", "leakage"),
+    [
+        ([2, 2, 1], [1, 0, 0], 2, 0, 0.75, 2),
+        ([np.nan, -5, 1], [1, 0, 0], 3, 0, 0, 5),
+        ([3, 1, 2], [1, 1, 0], 1, 0.5, 0.5, 2),
+        ([3, 2, 1], [0, 0, 0], np.nan, np.nan, np.nan, 3),
+        ([3, 2], [1, 1], 1, 1, np.nan, np.nan),
+    ],
+)
+def test_scores_by_hand(scores, truth, rank, recall, auroc, leakage):
+    np.testing.assert_equal(tuple(localisation(scores, truth)), (rank, recall, auroc, leakage))

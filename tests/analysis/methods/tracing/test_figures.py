@@ -6,6 +6,8 @@ import pandas as pd
 from analysis.methods.tracing.effects import WHAT
 from analysis.methods.tracing.figures import draw_map, forest
 
+WORDS = {"level": 0.95, "alpha": 0.05, "outcome": "verdict", "unit": "prompt"}
+
 
 def rows(low, high, **columns):
     count = len(low)
@@ -18,7 +20,7 @@ def rows(low, high, **columns):
 
 
 def test_an_interval_without_an_end_goes_on_beyond_the_figure():
-    drawn = forest(rows([-0.2, -np.inf], [0.3, np.inf]), 0.95, 0.05, "verdict")
+    drawn = forest(rows([-0.2, -np.inf], [0.3, np.inf]), WORDS)
     (axes,) = drawn.figure.axes
     low, high = axes.get_xlim()
     assert -1 < low < -0.1 and 0.1 < high < 1
@@ -36,7 +38,7 @@ def test_of_one_prompt_the_map_shows_the_effects_of_places_and_steps_and_says_th
         p_adjusted=np.nan,
         n_prompts=1,
     )
-    drawn = draw_map(windows, "trace-windows", 0.95, 0.05, "verdict")
+    drawn = draw_map(windows, WORDS, "windows")
     axes, _ = drawn.figure.axes
     assert sorted(text.get_text() for text in axes.texts) == ["0.00", "0.10", "0.20", "0.30"]
     assert drawn.title.startswith("Map of effects") and "no interval can be given." in drawn.caption

@@ -6,7 +6,8 @@ import pytest
 from PIL import Image
 from skimage.metrics import structural_similarity
 
-from analysis.methods.tracing.outcomes import NAMED, NO_PAIR, UNREAD, TracedImages, chosen_outcomes, outcomes
+from analysis.methods.tracing.outcomes import NAMED, NO_PAIR, UNREAD, chosen_outcomes, outcomes
+from probes.config.schema import Config
 from probes.errors import UserError
 from probes.toyworld.checker import read_images
 from probes.toyworld.draw import render
@@ -15,6 +16,7 @@ from probes.toyworld.verdict import verdict
 from probes.toyworld.world import load_world
 
 PROMPT = "a person with a tie in the park"
+CONFIG = Config(prompts=["a {person}"])
 KINDS = {
     "none:masculine": "masculine",
     "none:feminine": "feminine",
@@ -23,7 +25,7 @@ KINDS = {
 }
 
 
-def traced(prompt=PROMPT, faults=None, noise=0.0) -> TracedImages:
+def traced(prompt=PROMPT, faults=None, noise=0.0):
     """Four images of one prompt and seed: three words and a patched one."""
     world, rng = load_world(), np.random.default_rng(0)
     scenes = [
@@ -43,13 +45,13 @@ def traced(prompt=PROMPT, faults=None, noise=0.0) -> TracedImages:
             "fault": faults or [None] * 4,
         }
     )
-    return TracedImages(rows, [Image.fromarray(one) for one in moved], "masculine", "feminine")
+    return rows, [Image.fromarray(one) for one in moved]
 
 
 def test_the_verdict_and_presence_are_what_the_checker_reads():
-    images = traced()
-    seen = read_images(list(images.images))
-    found = outcomes(images, ["verdict", "hat", "tie"])
+    rows, images = traced()
+    seen = read_images(images)
+    found = outcomes(rows, images, ["verdict", "hat", "tie"], CONFIG)
     by_name = {name: rows.reset_index(drop=True) for name, rows in found.groupby("outcome")}
     np.testing.assert_array_equal(by_name["verdict"]["value"], verdict(seen, [PROMPT] * 4, load_world()))
     np.testing.assert_array_equal(by_name["hat"]["value"], seen["hat"].astype(float))
@@ -58,29 +60,29 @@ def test_the_verdict_and_presence_are_what_the_checker_reads():
 
 
 def test_the_gap_is_the_difference_of_two_similarities_by_scikit_image():
-    images = traced(noise=4)
-    grey = [np.asarray(image.convert("L")) for image in images.images]
+    rows, images = traced(noise=4)
+    grey = [np.asarray(image.convert("L")) for image in images]
     near = [[structural_similarity(one, grey[side], data_range=255) for side in (0, 1)] for one in grey]
-    found = outcomes(images, ["ssim"])
+    found = outcomes(rows, images, ["ssim"], CONFIG)
     np.testing.assert_allclose(found["value"], [first - second for first, second in near], atol=1e-4)
     assert found["value"][0] == pytest.approx(-found["value"][1], abs=1e-6)  # 1 − s and s − 1
-    percent = outcomes(images, ["diff_pix"])["value"]  # a distance: nearer is less
+    percent = outcomes(rows, images, ["diff_pix"], CONFIG)["value"]  # a distance: nearer is less
     assert percent[0] > 0 > percent[1]
 
 
 def test_images_at_fault_have_no_outcome_and_say_why():
-    images = traced(faults=[None, "nan", None, None])
-    found = outcomes(images, ["verdict"])
+    rows, images = traced(faults=[None, "nan", None, None])
+    found = outcomes(rows, images, ["verdict"], CONFIG)
     assert found["value"].isna().tolist() == [False, True, False, False]
     assert found["reason"][1].startswith("image left out: its latents")
-    gap = outcomes(images, ["ssim"])
+    gap = outcomes(rows, images, ["ssim"], CONFIG)
     assert gap["value"].isna().all() and gap["reason"][0] == NO_PAIR
-    unread = TracedImages(images.rows, [None, *images.images[1:]], "masculine", "feminine")
-    assert outcomes(unread, ["verdict"])["reason"][0] == "image left out: it cannot be read"
+    unread = outcomes(rows, [None, *images[1:]], ["verdict"], CONFIG)
+    assert unread["reason"][0] == "image left out: it cannot be read"
 
 
 def test_a_prompt_that_toyworld_cannot_read_has_no_verdict():
-    found = outcomes(traced(prompt="a nurse at work"), ["verdict"])
+    found = outcomes(*traced(prompt="a nurse at work"), ["verdict"], CONFIG)
     assert found["value"].isna().all() and set(found["reason"]) == {UNREAD}
 
 

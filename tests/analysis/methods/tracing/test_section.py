@@ -4,7 +4,7 @@ import re
 
 from analysis.methods.tracing.cuts import UNTESTED
 from analysis.methods.tracing.method import METHOD
-from analysis.report.section import documents, figures, lead, lines, measured, sentences
+from analysis.report.section import documents, figures, lines, measured, sentences
 from probes.config.measurement import Trace
 from probes.runs.run import Run
 from tests.analysis.methods.tracing.conftest import measured_trace
@@ -34,19 +34,9 @@ def test_the_section_says_what_was_traced_and_what_came_out(run):
     assert total.startswith("Between images generated from masculine and feminine prompts")
     assert largest.startswith("The largest share is that of mid · attn 0 · cross: 1.00 [")
     assert f"{beyond} of 3 places " in largest and cuts.startswith("7 of 7 cuts come out")
-    first = lead(shown)
+    first = shown.lead
     assert len(first.answer.split()) <= 30 and "mid · attn 0 · cross: 1.00 [" in first.answer
     assert f"{beyond} of 3 places " in first.answer
-    outcomes = run.table("trace_outcomes").query("outcome == 'verdict'")
-    wide = outcomes.pivot(index=["triplet", "seed"], columns="variant", values="value")
-    totals = wide["none:masculine"] - wide["none:feminine"]
-    values = [one.value for one in first.examples]
-    assert values[0] == totals.min() and values[-1] == totals.max() and len(values) == 3
-    for one in first.examples:
-        labels = ["feminine", "neutral", "masculine", "neutral, patched at mid · attn 0 · cross"]
-        assert [picture.label for picture in one.pictures] == labels
-        *_, donor, patched = one.pictures  # at the deciding place the patched image is the donor's
-        assert donor.reading == patched.reading and donor.image.tobytes() == patched.image.tobytes()
 
 
 def test_a_total_effect_that_cannot_be_told_from_0_has_no_shares_and_tests_no_cuts(tmp_path):
@@ -71,5 +61,6 @@ def test_a_total_effect_that_cannot_be_told_from_0_has_no_shares_and_tests_no_cu
 def test_the_shares_as_latex(run):
     ((name, text),) = documents(shown_of(run))
     assert name == "trace_shares"
-    assert re.search(r"mid · attn 0 · cross & 18 & 1\.00 \[[^&]+\] & 0\.\d+ & 1\.00 \[[^&]+\] &", text)
+    numbers = r"1\.00 \[[^&]+\] & (\d\.\d+|\$.*?\$) & \$\+\$\d+\.\d\d \[[^&]+\] & 18 &"
+    assert re.search(rf"mid · attn 0 · cross & {numbers}", text)
     assert text.count("\\\\") == 1 + 3 + 1 + 1  # head, places, all together, the word's positions

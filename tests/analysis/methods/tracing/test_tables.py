@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from analysis.methods.tracing.cuts import cut_table
-from analysis.methods.tracing.effects import Effects
+from analysis.methods.tracing.effects import WHAT, Effects
 from analysis.methods.tracing.shares import share_table
 from analysis.tables.registry import TABLES
 from tests.analysis.methods.tracing.conftest import PROMPTS
@@ -80,21 +80,15 @@ def test_the_tables_are_those_of_the_registry(run):
 @pytest.mark.parametrize(("control", "shift"), [((), 5.0), (("human",), 5.0), (("human",), 0.0)])
 def test_beside_a_significant_p_no_interval_holds_0(control, shift):
     """Effects that follow those of a synonym, so that their margin is told from 0 where they themselves are not."""
-    rng, places = np.random.default_rng(1), [("site", str(n), *[None] * 6) for n in range(40)]
-    shape = (16, 1)
-    noise = rng.normal(0, 1, (40, *shape))
-    plain = {
-        "neutral": np.zeros(shape),
-        "feminine": -rng.normal(shift, 1, shape),
-        "masculine": np.zeros(shape),
-    }
-    patched = {}
-    for place, own, mean in zip(places, noise, [3.0] * 5 + [0.4] * 35):
-        patched[place, "neutral", "masculine"] = own + rng.normal(mean, 0.3, shape)
-        patched[place, "masculine", "neutral"] = rng.normal(-mean, 1, shape)
-        patched[place, "neutral", "feminine"] = patched[place, "feminine", "neutral"] = np.zeros(shape)
-        patched |= {(place, "neutral", name): own for name in control}
-    traced = [Effects("verdict", "1", "neutral", "masculine", "feminine", plain, patched, control)]
+    rng, shape = np.random.default_rng(1), (16, 40)
+    noise, means = rng.normal(0, 1, shape), [3.0] * 5 + [0.4] * 35
+    moved = {("sufficiency", name): noise for name in control}
+    moved |= {("sufficiency", "masculine"): noise + rng.normal(means, 0.3, shape)}
+    moved |= {("necessity", "masculine"): rng.normal(means, 1, shape)}
+    patches = pd.concat({key: pd.DataFrame(values) for key, values in moved.items()}, axis=1)
+    totals = pd.DataFrame({"masculine": rng.normal(shift, 1, 16)})
+    places = pd.DataFrame(dict.fromkeys(WHAT), index=range(40)).assign(kind="site", site="a")
+    traced = [Effects("verdict", "1", ["masculine"], control, totals, patches, places)]
     table = share_table(traced, ["site"], {"level": 0.95, "resamples": 200, "seed": 0})
     told = table["p_adjusted"] < 0.05
     assert set(table["estimand"][told]) >= {"beyond" if control else "sufficiency", "necessity"}

@@ -1,20 +1,20 @@
 """Two wired places that oppose each other, are redundant, or need each other: tables and what the section says."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.methods.tracing.effects import Effects
 from analysis.methods.tracing.findings import interplay, spanned
 from analysis.methods.tracing.method import METHOD
 from analysis.methods.tracing.shares import share_table, total_table
 from analysis.report.section import sentences
 from analysis.tables.spec import Measured
+from lab.validate.statistics.shares import OPPOSING, TWO_PLACES, two_place_effects
 from probes.config.schema import Config
 
-SITES = ("unet.down.0.attn.0.cross", "unet.mid.attn.0.cross", "unet.up.1.attn.0.cross")
 SAMPLING = {"level": 0.95, "resamples": 400, "seed": 0}
 CONFIG = Config.model_validate(
     {
@@ -24,39 +24,10 @@ CONFIG = Config.model_validate(
         "prompts": ["a {person}"],
     }
 )
-# what the outcome is, by whether the first and the second of the places are given the masculine word
-WORLDS = {
-    "opposing": lambda a, b: 21.2 * a - 22.0 * b,
-    "redundant": lambda a, b: 10.0 * np.maximum(np.maximum(0.9 * a, 0.8 * b), a * b),
-    "dependent": lambda a, b: 10.0 * a * b,
-    "apart": lambda a, b: 6.0 * a + 4.0 * b,
-}
 
 
-def place(kind, *sites):
-    return (kind, ", ".join(sites), "key+value", "own", None, None, 0, 5)
-
-
-def effects(world, n=24, spread=1.5, seed=0):
-    """Outcomes of images whose places are given words; the reference is as the feminine one."""
-    rng, of = np.random.default_rng(seed), WORLDS[world]
-    strength, noise = 1 + 0.15 * rng.normal(size=(2, n)), spread * rng.normal(size=n)
-    level = {"feminine": 0.0, "masculine": 1.0, "neutral": 0.0}
-
-    def outcome(given):
-        values = of(level[given[0]] * strength[0], level[given[1]] * strength[1])
-        return (values + noise + 0.3 * spread * rng.normal(size=n))[:, None]
-
-    plain = {word: outcome([word] * 3) for word in level}
-    patched = {}
-    chosen = [(place("site", site), [number]) for number, site in enumerate(SITES)]
-    chosen.append((place("complete", *SITES), [0, 1, 2]))
-    for where, numbers in chosen:
-        for word in ("masculine", "feminine"):
-            for recipient, donor in (("neutral", word), (word, "neutral")):
-                given = [donor if number in numbers else recipient for number in range(3)]
-                patched[where, recipient, donor] = outcome(given)
-    return Effects("verdict", "v/1", "neutral", "masculine", "feminine", plain, patched)
+def effects(world, seed=0):
+    return two_place_effects(world, np.random.default_rng(seed))
 
 
 def tables(traced):
@@ -83,24 +54,24 @@ def interactions(made):
     return {name: row.iloc[0].to_dict() for name, row in rows.items() if len(row)}
 
 
-def test_opposing_places_are_ranked_by_their_effects_and_said_to_oppose():
-    traced = effects("opposing", seed=2)
+def test_opposing_places_are_ranked_by_their_effects_and_said_to_oppose(monkeypatch):
+    monkeypatch.setitem(TWO_PLACES, OPPOSING, lambda a, b: 21.2 * a - 22.0 * b)
+    traced = effects(OPPOSING, seed=2)
     made = tables(traced)
     assert made["trace_total"]["p_value"][0] > 0.05
     sites = both(made, "site", "sufficiency")
     assert sites["share"].isna().all()
     # the mean effect by hand, and an interval of all places no shorter than Student's of one
-    moved = traced.sufficiency(place("site", SITES[0]), "masculine-feminine")
+    moved = traced.of("sufficiency", "masculine-feminine", [traced.places.index[1]])[:, 0]
     assert sites["effect"].iloc[0] == pytest.approx(moved.mean())
     student = stats.t.interval(0.95, 23, moved.mean(), stats.sem(moved))
     assert sites["effect_low"].iloc[0] < student[0] and student[1] < sites["effect_high"].iloc[0]
     assert (sites["p_adjusted"] < 0.05).tolist() == [True, True, False]
     texts = said(made)
     assert texts[0].endswith("there are no shares of it.")
-    mid = f"mid · attn 0 · cross −{abs(sites['effect'].iloc[1]):.2f} ["
-    assert texts[1].startswith(f"By what each place alone moves the verdict, the first 3 of 3 are {mid}")
-    assert texts[2].startswith("Places oppose each other: down 0 · attn 0 · cross moves the verdict by +21.")
-    assert "mid · attn 0 · cross by −2" in texts[2] and "not say that nothing is decided" in texts[2]
+    assert texts[1].startswith("By what each place alone moves the verdict, the first 3 of 3 are mid · attn ")
+    assert texts[2].startswith("Places oppose each other: mid · attn 0 · cross moves the verdict by +2")
+    assert "mid · attn 1 · cross by −2" in texts[2] and "not say that nothing is decided" in texts[2]
 
 
 @pytest.mark.parametrize(
@@ -123,8 +94,7 @@ def test_places_that_depend_on_one_another_are_said_to(world, words):
 
 def test_places_that_were_not_all_patched_have_no_interaction():
     traced = effects("redundant")
-    partly = {key: value for key, value in traced.patched.items() if key[0] != place("site", SITES[2])}
-    made = tables(Effects(**{**traced.__dict__, "patched": partly}))
+    made = tables(replace(traced, places=traced.places.drop(traced.places.index[1])))
     assert not interactions(made) and interplay({}, 0.05) == "" and len(said(made)) == 2
 
 

@@ -124,7 +124,6 @@ def test_the_checker_names_all_that_a_rendering_shows_and_a_broken_image_is_coun
     assert said[3].startswith("an empty picture") and said[5] == said[0]
     assert said[4] is None and rows[4]["reason"]
     record = Run.open(run.path).meta[KIND]
-    assert record["counts"] == {"captions": 5, "empty": 0, "missing": 1}
     assert "no captioning network" in record["captioner"]
 
 

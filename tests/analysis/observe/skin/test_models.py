@@ -10,9 +10,8 @@ from PIL import Image
 from analysis.observe.observer import StoredImage
 from analysis.observe.skin import trust as skin_trust
 from analysis.observe.skin.faces import FaceSkin
-from analysis.observe.skin.observer import KIND, Light, SkinToneObserver
+from analysis.observe.skin.observer import KIND, SkinToneObserver
 from analysis.observe.skin.trust import Trust, encoder, face_crop, scene_square
-from probes.config.observation import SkinTone
 from probes.config.schema import Config
 from probes.errors import UserError
 from tests.analysis.observe.skin.test_observer import FACE, GivenFaces
@@ -107,9 +106,9 @@ def test_trust_reads_the_albedo_of_published_files(tmp_path):
     assert np.ptp(albedo, axis=0).min() > 1e-3  # the coefficients show in it
 
     observer = SkinToneObserver(
-        Config(prompts=["a {person}"]),
+        Config(prompts=["a {person}"], observe={"skin_tone": {"illumination": "trust", "trust": "x"}}),
         GivenFaces(landmarks),
-        Light(SkinTone(illumination="trust", trust="x"), trust),
+        trust,
     )
     row = observer.observe([StoredImage({}, "", image)])[KIND][0]
     assert (row["status"], row["tone"], row["illumination"], row["pixels"]) == ("ok", 7, "trust", 900)

@@ -9,10 +9,9 @@ from analysis.metrics.skin_tone import monk_colours, read_skin
 from analysis.observe.observer import StoredImage
 from analysis.observe.skin import observer as module
 from analysis.observe.skin.faces import FaceSkin, cheek_mask
-from analysis.observe.skin.observer import Light, SkinToneObserver, skin_observer
+from analysis.observe.skin.observer import SkinToneObserver, skin_observer
 from analysis.observe.skin.regions import ToyworldSkin
 from analysis.observe.stage import observe
-from probes.config.observation import SkinTone
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs.run import Run
@@ -22,7 +21,6 @@ from probes.toyworld.palette import COLOURS, INDEX, paint
 from probes.toyworld.scene import Scene, parse, sample_scene
 from probes.toyworld.world import load_world
 from tests.analysis.observe.stored_images import image_run
-from tests.probes.conftest import stored
 
 PROMPTS = ["a person in a mask", "a woman in a dress with a dog", "a man sitting on a couch"]
 AUDIT = [
@@ -74,13 +72,6 @@ def test_rows_of_toyworld_name_what_is_there(tmp_path):
         assert 15 <= row.pixels <= (draw(scene) == INDEX[f"skin_{scene.looks[0] + 1}"]).sum()
     lost = read[6:]
     assert lost[["L", "ita", "tone", "tone_ciede2000"]].isna().all(axis=None) and (lost["pixels"] == 0).all()
-    record = Run.open(run.path).meta["attributes/skin_tone"]
-    assert record["counts"] == {"no face": 1, "no skin": 1, "ok": 6, "unreadable": 1}
-
-    before = stored(run.path)
-    (run.path / "attributes/skin_tone/part-00001.parquet").unlink()
-    observe(run, progress=False)
-    assert stored(run.path) == before
 
 
 def test_a_grey_picture_has_no_tone_and_is_counted(tmp_path):
@@ -105,7 +96,6 @@ def test_a_grey_picture_has_no_tone_and_is_counted(tmp_path):
     columns = ["L", "ita", "tone", "tone_ciede2000", "tone_dalleval2023"]
     assert read[20:][columns].isna().all(axis=None) and read[:20][columns].notna().all(axis=None)
     assert set(read["reason"][20:]) == {"grey: 99 % of the picture's pixels have no colour"}
-    assert Run.open(run.path).meta["attributes/skin_tone"]["counts"] == {"grey": 20, "ok": 20}
 
 
 def test_it_looks_in_an_audit_of_professions_or_where_it_is_asked_for(monkeypatch):
@@ -184,7 +174,7 @@ def test_the_largest_face_is_read_and_what_is_none_is_counted():
     config = Config(prompts=["a {person}"])
 
     def row(*faces):
-        observer = SkinToneObserver(config, GivenFaces(*faces), Light(SkinTone()))
+        observer = SkinToneObserver(config, GivenFaces(*faces))
         return observer.observe([StoredImage({}, "", image)])[module.KIND][0]
 
     alone, several = row(FACE), row(FACE / 4, FACE)

@@ -9,11 +9,11 @@ import pytest
 from matplotlib.collections import PathCollection
 
 from analysis.metrics.registry import headline_metrics
-from analysis.report.figures import Saved, files, headline, inline_svg, prompts, saved, specifications
+from analysis.report.figures import headline, rows
 from analysis.report.figures.atlas import atlas_rows, beyond_words, draw_atlas
 from analysis.report.figures.headline import draw_headline
-from analysis.report.figures.specifications import draw_specifications
-from analysis.report.figures.style import DOUBLE, SINGLE
+from analysis.report.figures.rows import draw_specifications
+from analysis.report.figures.style import DOUBLE, SINGLE, Saved, files, inline_svg, saved
 from analysis.report.findings import summaries
 from analysis.report.gallery import primary_gaps
 from analysis.report.page import Content, draw_figures
@@ -36,16 +36,15 @@ def run(measured) -> Run:
 
 @pytest.fixture(scope="module")
 def drawn(run):
-    return draw(joined_gaps(run.table), run.table("disparity"))
+    return draw(joined_gaps(run.table))
 
 
-def draw(gap, disparity, contrasts=CONTRASTS):
+def draw(gap, contrasts=CONTRASTS):
     run = RUNS[-1]
     content = Content(
         config=run.config.model_copy(update={"contrasts": contrasts}),
         meta={},
         gap=gap,
-        disparity=disparity,
         specifications=SPECIFICATIONS,
         summaries=summaries_of(gap),
         gaps=primary_gaps(run.table("gap_prompts"), run.config),
@@ -62,13 +61,13 @@ def atlas(gap):
 def summaries_of(gap):
     """What a report words of these gaps."""
     run = RUNS[-1]
-    return summaries(gap, run.table("agreement"), run.config) if len(gap) else []
+    return summaries(gap, run.config) if len(gap) else []
 
 
 def test_the_specification_curve_has_a_row_for_every_choice_in_order_of_its_gap():
     z0 = next(metric for metric in headline_metrics() if metric.key == "z0")
     gaps = {"as run": 0.2, "without “lady”": 0.1, "without “person”": 0.3}
-    rows = [
+    table = [
         {"space": "denoising", "site": "latent.final", "metric": "cosine", "contrast": "masculine-feminine"}
         | {
             "specification": name,
@@ -79,18 +78,18 @@ def test_the_specification_curve_has_a_row_for_every_choice_in_order_of_its_gap(
         }
         for name, gap in gaps.items()
     ]
-    table = pd.DataFrame(rows, columns=list(COLUMNS))
-    figure = draw_specifications(table, z0, CONTRASTS[0], "neutral")
+    table = pd.DataFrame(table, columns=list(COLUMNS))
+    figure = draw_specifications(table, z0, CONTRASTS[0])
     axes = figure.figure.axes[0]
     assert [tick.get_text() for tick in axes.get_yticklabels()] == sorted(gaps, key=gaps.get)
     low, high = axes.get_xlim()
     assert low <= 0.0 and high >= 0.35  # 0 and every interval are in the picture
     assert "share nearly all their data" in figure.caption
-    assert draw_specifications(table.iloc[:1], z0, CONTRASTS[0], "neutral") is None
+    assert draw_specifications(table.iloc[:1], z0, CONTRASTS[0]) is None
     many = pd.concat(
         [table] + [table.iloc[1:].assign(gap=0.185 + 0.001 * k) for k in range(30)], ignore_index=True
     )
-    cut = draw_specifications(many, z0, CONTRASTS[0], "neutral").figure.axes[0]
+    cut = draw_specifications(many, z0, CONTRASTS[0]).figure.axes[0]
     labels = [tick.get_text() for tick in cut.get_yticklabels()]
     assert len(labels) == 41 and "as run" in labels
 
@@ -120,7 +119,7 @@ def test_number_marker_and_text_of_a_headline_row_are_those_of_the_gap_over_word
 def test_figures_fit_a_column_and_their_text_is_readable(drawn):
     for figure in drawn.values():
         width, height = figure.figure.get_size_inches()
-        assert width in (SINGLE, DOUBLE, headline.WIDTH, prompts.WIDTH, specifications.WIDTH) and height <= 9
+        assert width in (SINGLE, DOUBLE, headline.WIDTH, rows.WIDTH) and height <= 9
         texts = [t for t in figure.figure.findobj(lambda a: hasattr(a, "get_fontsize")) if t.get_text()]
         assert texts and min(t.get_fontsize() for t in texts) >= 7.5
 
@@ -146,14 +145,14 @@ def test_files_are_the_same_twice_and_carry_no_date(run, drawn):
 
 
 def test_only_the_files_that_are_asked_for(drawn):
-    figure = drawn["gap-decoder"]
+    figure = drawn["gap-layers"]
     assert saved({figure.name: figure}, ["png"]) == {
         figure.name: Saved(files(figure, ["png"]), inline_svg(figure))
     }
 
 
 def test_ids_of_clips_do_not_follow_the_last_bits_of_coordinates(drawn):
-    figure = pickle.loads(pickle.dumps(drawn["gap-decoder"]))
+    figure = pickle.loads(pickle.dumps(drawn["gap-layers"]))
     before = files(figure, ["svg"])
     assert any(b"clip-path" in file for file in before.values())
     for axes in figure.figure.axes:

@@ -8,8 +8,7 @@ import pytest
 from matplotlib.text import Text
 
 from analysis.metrics.dependency import GROUPS
-from analysis.report.figures import draw_bias_scores, draw_group_objects
-from analysis.report.figures.objects import LEAN, LONGEST, MOST
+from analysis.report.figures.objects import LEAN, LONGEST, MOST, draw_bias_scores, draw_group_objects
 from analysis.report.figures.style import DOUBLE, SINGLE
 from analysis.report.format import label
 

@@ -3,10 +3,8 @@
 import pandas as pd
 import pytest
 
-from analysis.metrics.cooccurrence import ALL
-from analysis.metrics.dependency import GROUPS
 from analysis.report.page import read, render
-from analysis.tables.objects.looked_for import KNOWN_GROUPS, PROMPTS_ALONE
+from analysis.tables.objects.left_open import PROMPTS_ALONE, UNKNOWN_GROUPS
 from analysis.tables.stage import measure
 from probes.runs.run import Run
 from tests.analysis.report.test_page import Page
@@ -36,11 +34,7 @@ def everything(tmp_path_factory) -> Run:
 
 
 def test_similarities_of_all_objects_are_open(prompts, everything):
-    table = prompts.table("table06_similarity")
-    assert len(table) and table[["value", "ci_low", "ci_high"]].isna().all(axis=None)
-    assert (table["reason"] == PROMPTS_ALONE).all()
-    assert everything.table("table06_similarity")["value"].notna().any()
-    for name in ("gap", "word_gap", "equivalence"):
+    for name in ("disparity", "gap", "word_gap", "equivalence"):
         assert "cooccurrence" not in set(prompts.table(name)["metric"])
         assert set(everything.table(name).query("metric == 'cooccurrence'")["site"]) == {
             "objects",
@@ -62,7 +56,7 @@ def test_groups_that_no_prompt_names_are_open_and_the_others_are_as_they_were(
     name, columns, prompts, everything
 ):
     table, whole = prompts.table(name), everything.table(name)
-    unknown = table["group"].isin({ALL, *GROUPS} - {*KNOWN_GROUPS})
+    unknown = table["group"].isin(UNKNOWN_GROUPS)
     assert unknown.any() and table.loc[unknown, columns].isna().all(axis=None)
     assert (table.loc[unknown, "reason"] == PROMPTS_ALONE).all()
     assert (table.loc[~unknown, "reason"] != PROMPTS_ALONE).all()
@@ -88,7 +82,7 @@ def test_the_report_says_first_what_was_looked_for_and_why_numbers_are_missing(p
     assert whole.startswith("976 everyday nouns, and the nouns of each triplet’s prompts, by made up")
     assert alone.count(PROMPTS_ALONE) >= 8 and PROMPTS_ALONE not in whole
     similarity = alone.partition("nearer to one side?")[2].partition("Asked for, guided")[0]
-    assert "neutral, feminine — — " in similarity.replace("—", "— ").replace("  ", " ")
+    assert "(neutral, feminine) — — " in similarity.replace("—", "— ").replace("  ", " ")
     assert "No bias score is drawn: only the nouns" in alone
     assert "the objects as a whole differ is open: only the nouns" in alone
     assert "hold an object that the prompt neither names nor guides" not in alone

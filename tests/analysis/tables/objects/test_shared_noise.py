@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from analysis.report.wording_objects import chi_square_sentence, objects_opening, table_sentence
+from analysis.report.environment import sentence
+from analysis.report.wording_objects import objects_opening
 from analysis.tables.objects.claims import UNTESTED
-from analysis.tables.objects.shared_noise import REASONS, SHARED_NOISE
+from analysis.tables.objects.left_open import SHARED_NOISE, TESTED
 from analysis.tables.stage import measure
 from probes.runs.run import Run
 from tests.analysis.synthetic_objects import add_objects
@@ -24,11 +25,9 @@ def run(tmp_path_factory):
 
 
 def test_a_run_of_shared_noise_tests_no_object_and_says_why(run):
-    for name, why in REASONS.items():
-        if name not in run.tables():
-            continue
+    for name in {*TESTED} & {*run.tables()}:
         table = run.table(name)
-        assert len(table) and table[why].str.endswith(SHARED_NOISE).all()
+        assert len(table) and table["reason"].str.endswith(SHARED_NOISE).all()
     claims = run.table("object_claims")
     assert (claims["claim"] == UNTESTED).all() and claims["difference"].notna().any()
     assert claims.filter(regex="^p_|_low$|_high$").isna().all(axis=None)
@@ -36,6 +35,9 @@ def test_a_run_of_shared_noise_tests_no_object_and_says_why(run):
     own = claims[(claims["first"] == pair[0]) & (claims["second"] == pair[1])]
     assert objects_opening(own, pair).startswith(f"No object can be tested: {SHARED_NOISE}.")
     whole = run.table("table_tests").iloc[0].to_dict()
-    assert np.isnan(whole["p_value"]) and SHARED_NOISE in table_sentence(whole, pair)
+    assert np.isnan(whole["p_value"]) and SHARED_NOISE in sentence(
+        "objects", "whole", whole, pair, False, True, False
+    )
     paper = run.table("table07_chi_square").iloc[0].to_dict()
-    assert "does not hold here" in chi_square_sentence(paper) and SHARED_NOISE in chi_square_sentence(paper)
+    said = sentence("objects", "chi_square", paper, True)
+    assert "does not hold here" in said and SHARED_NOISE in said

@@ -3,7 +3,7 @@
 import numpy as np
 
 from analysis.stats.multiplicity import adjust_p_values
-from analysis.stats.object_tests import paired_presence_test, presence_differences
+from analysis.stats.object_tests import presence_differences
 from analysis.stats.table_tests import label_swap_test
 from analysis.tables.objects.statistics import (
     OBJECT_COLUMNS,
@@ -24,10 +24,9 @@ def test_rows_of_objects():
     assert tuple(rows.columns) == OBJECT_COLUMNS and len(rows) == 10
     for first, second in PAIRS:
         own = rows[(rows["first"] == first) & (rows["second"] == second)]
-        test = paired_presence_test(table, first, second)
-        np.testing.assert_array_equal(own["p_value"], test.p_value)
-        np.testing.assert_array_equal(own["p_objects"], adjust_p_values(test.p_value))
         gap = presence_differences(table, first, second)
+        np.testing.assert_array_equal(own["p_value"], gap.p_value)
+        np.testing.assert_array_equal(own["p_objects"], adjust_p_values(gap.p_value))
         np.testing.assert_array_equal(own["difference_low"], gap.low)
         present = (counts > 0).sum(axis=(0, 1))["nfm".index(second)]
         assert own["images_second"].tolist() == present.tolist()
@@ -47,9 +46,3 @@ def test_rows_of_tables():
     last = rows.iloc[5]
     assert last["p_value"] == label_swap_test(table, of="detections", permutations=200, seed=3).p_value
     assert rows["reason"].eq("").all()
-
-
-def test_no_pair_is_an_empty_table():
-    table = dense_table(random_counts())
-    assert tuple(object_statistics(table, []).columns) == OBJECT_COLUMNS
-    assert tuple(table_statistics(table, []).columns) == TABLE_COLUMNS

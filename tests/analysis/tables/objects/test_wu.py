@@ -15,8 +15,7 @@ from analysis.metrics.cooccurrence import (
 )
 from analysis.metrics.dependency import GROUPS
 from analysis.tables.objects.wu import chi_square, figure_objects, figure_scores, similarity_pairs
-from analysis.tables.similarities.disparity import disparity
-from analysis.tables.similarities.gap import GapChoices
+from analysis.tables.similarities.gap import GapChoices, disparity
 from analysis.tables.similarities.similarities import from_table
 from tests.analysis.object_frames import CONFIG, EG, EI, HIDDEN, IG, II, NAMES, compared, frame
 

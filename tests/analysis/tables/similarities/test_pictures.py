@@ -6,7 +6,7 @@ import pytest
 from scipy.spatial.distance import cosine
 
 from analysis.metrics.registry import METRICS
-from analysis.report.disparity import disparity_table
+from analysis.report.first_screen import not_run
 from analysis.study import indicators
 from analysis.tables.similarities.pictures import feature_similarities, stored_features
 from analysis.tables.stage import measure
@@ -96,11 +96,9 @@ def test_what_is_not_run_is_said_with_its_reason(run):
     text = printed_tables(run.config, missing=missing, disparity=disparity)["table05_disparity"]
     assert "CLIP $\\uparrow$" in text
     assert "CLIP not run: no weights on this machine" in text
-    table = disparity_table(disparity, metrics, indicators(run.config), run.config.reference, missing)
-    assert table["not_run"] == [
+    assert not_run(metrics, run.table("gap"), missing) == [
         "CLIP not run: no weights on this machine: name a file in observe.feature_weights"
     ]
-    assert [metric.metric for metric in table["columns"]] == ["ssim", "dino"]
 
 
 def test_a_feature_that_is_not_asked_for_or_half_stored(run):

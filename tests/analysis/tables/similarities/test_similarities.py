@@ -1,21 +1,18 @@
 """Similarities from stored parts to matrices: against pandas' melt and pivot, with holes, and with damaged parts."""
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import analysis
 from analysis.tables.similarities.pictures import image_similarities
-from analysis.tables.similarities.stored import COLUMNS, StoredSimilarities
+from analysis.tables.similarities.stored import StoredSimilarities
 from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.runs.run import Run
 from tests.analysis.synthetic_run import write_run
 
 NAMES = ["neutral", "feminine", "masculine", "individual", "human"]
-KEYS = ["space", "site", "step", "metric", "triplet", "seed", "pair"]
 
 
 @pytest.fixture(scope="module")
@@ -51,36 +48,6 @@ def empty(tmp_path):
     return run
 
 
-def test_pairs_read_what_is_asked_for(run, pairs):
-    loaded = analysis.load_run(run.path)
-    for asked in (
-        {"site": "unet.mid"},
-        {"metric": "ssim"},
-        {"metric": "cosine_eos"},
-        {"site": "image"},
-        {"site": "x0_pred", "metric": "cosine"},
-        {},
-    ):
-        found = loaded.pairs(**asked)
-        assert tuple(found.columns) == COLUMNS and found["value"].dtype == np.float32
-        chosen = np.all(
-            [np.full(len(pairs), True), *(pairs[name] == value for name, value in asked.items())], axis=0
-        )
-        expected = pairs[chosen].sort_values(KEYS)
-        np.testing.assert_array_equal(found.sort_values(KEYS)["value"], expected["value"])
-        pd.testing.assert_frame_equal(
-            found.sort_values(KEYS)[KEYS].reset_index(drop=True),
-            expected[KEYS].reset_index(drop=True),
-            check_dtype=False,
-        )
-    times = np.float32(run.read("captures", ["timesteps"])["timesteps"].iloc[0])
-    rows = loaded.pairs(site="unet.mid")
-    np.testing.assert_array_equal(rows["timestep"], times[rows["step"]])
-    assert loaded.pairs(site="latent.final")["timestep"].isna().all()
-    with pytest.raises(UserError, match=r"got 'unet.mdi': did you mean unet.mid\?"):
-        loaded.pairs(site="unet.mdi")
-
-
 def test_matrices_are_the_pivot(stored, pairs):
     families = stored.families()
     assert len(families) == pairs[["space", "metric"]].drop_duplicates().shape[0]
@@ -100,15 +67,12 @@ def test_captures_with_holes(empty):
     captured(empty.path, {"unet.mid:cosine": [[0.5, 0.25], None], "latent.final:cosine": [[0.5], []]})
     captured(empty.path, {"unet.mid:cosine": [[0.1, 0.2, 0.3]], "latent.final:cosine": [[0.75]]}, 1)
     pairs = StoredSimilarities(empty)
-    rows = analysis.load_run(empty.path).pairs(site="unet.mid")
-    assert rows["value"].isna().tolist() == [False, False, True, True, True, True, False, False, False]
-    assert rows["reason"].tolist() == [*["", "", "not captured"], *["not captured"] * 3, *["", "", ""]]
-    assert rows["timestep"].fillna(-1).tolist() == [9, 5, -1] * 3 and pairs.timesteps == {0: 9.0, 1: 5.0}
+    assert pairs.timesteps == {0: 9.0, 1: 5.0}
     expected = np.float32([[0.5, 0.25, np.nan], [np.nan] * 3, [0.1, 0.2, 0.3]])
     family = pairs.family("denoising", "unet.mid", "cosine")
     np.testing.assert_array_equal(family.pair("neutral", "feminine", NAMES)[:, 0], expected)
-    end = analysis.load_run(empty.path).pairs(site="latent.final")
-    assert end["value"].isna().tolist() == [False, True, False] and end["reason"][1] == "not captured"
+    end = pairs.family("denoising", "latent.final", "cosine").pair("neutral", "feminine", NAMES)
+    assert np.isnan(end[:, 0, 0]).tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +122,7 @@ def test_a_damaged_part_is_named(tmp_path):
 def test_a_run_that_is_not_measured_says_so(tmp_path):
     run = Run.open(write_run(tmp_path / "run", prompts=2, steps=2))
     with pytest.raises(UserError, match="run --stage measure"):
-        analysis.load_run(run.path).pairs(site="unet.mid")
+        StoredSimilarities(run)
 
 
 # Pictures

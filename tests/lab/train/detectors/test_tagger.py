@@ -7,11 +7,9 @@ import pytest
 import torch
 from sklearn.metrics import precision_score, recall_score
 
-from analysis.observe.objects.models.grounding_dino import GroundingDino
 from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
 from analysis.observe.objects.tags.ram import RamTagger, pixels, ram_files
 from analysis.observe.stage import observe
-from lab.train.base.loop import Budget, Log
 from lab.train.detectors.tagged_images import (
     HELD_BACK,
     TAG_NAMES,
@@ -23,11 +21,9 @@ from lab.train.detectors.tagged_images import (
 )
 from lab.train.detectors.tagger import (
     SETTINGS,
-    encoded,
     export_tagger,
     new_tagger,
     thresholds,
-    train_tagger,
 )
 from lab.train.detectors.tagger_quality import BAR, agreement, says
 from probes.runs.run import Run
@@ -74,29 +70,6 @@ def test_images_of_a_run_are_split_by_triplet(images, tmp_path):
         np.testing.assert_array_equal(some.truth, checked(some.images))
     both, back = make_tagged_images(2, 0, 0, runs=[run.path], words=1)
     assert len(both.images) == 2 + len(train.images) and len(back.images) == len(held_back.images)
-
-
-def test_the_image_encoder_is_the_detectors(images):
-    """Our Swin, from timm's blocks, against the one in groundingdino-py, with the same trained weights."""
-    path = WEIGHTS / "grounding-dino" / "model.safetensors"
-    backbone = GroundingDino(path, "", CPU).model.backbone[0]
-    batch = torch.stack([pixels(image, 64) for image in images[:4]])
-    with torch.inference_mode():
-        expected = backbone.forward_raw(batch)[-1].flatten(2).transpose(1, 2)
-    tokens = encoded(new_tagger().eval(), images[:4])
-    torch.testing.assert_close(tokens[:, 1:], expected, atol=1e-4, rtol=1e-4)
-    torch.testing.assert_close(tokens[:, 0], expected.mean(1), atol=1e-4, rtol=1e-4)
-
-
-def test_the_whole_is_trained_but_for_the_embeddings(pictures, tmp_path):
-    torch.manual_seed(0)
-    model = new_tagger()
-    before = {name: value.clone() for name, value in model.named_parameters()}
-    few = TaggedImages(pictures.images[:4], pictures.truth[:4])
-    train_tagger(model, few, Budget(2, warmup=1), Log(tmp_path / "log.jsonl"), batch_size=4, whole=True)
-    assert {name for name, value in model.named_parameters() if torch.equal(value, before[name])} == {
-        "label_embed"
-    }
 
 
 def test_what_is_exported_is_read_by_the_observe_stage(images, tmp_path):

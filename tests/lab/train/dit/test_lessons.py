@@ -6,11 +6,10 @@ import torch
 from diffusers import DDIMScheduler
 
 from lab.train.dit.lessons import (
-    PictureLessons,
     timesteps_of,
     velocity_of,
 )
-from lab.train.dit.train import teacher_of, towers_of
+from lab.train.dit.train import teacher_of
 from probes.toyworld import WEIGHTS
 
 
@@ -59,24 +58,3 @@ def test_a_lesson_is_what_the_u_net_says_of_noised_latents_and_what_both_towers_
     assert float(noise.mean()) == pytest.approx(0, abs=0.1) and float(noise.std()) == pytest.approx(
         1, abs=0.1
     )
-
-
-def test_a_lesson_of_pictures_holds_them_noised_with_what_is_to_be_guessed_and_their_own_captions():
-    towers = towers_of("toyworld-dit")
-    latents = torch.arange(5.0).view(5, 1, 1, 1).expand(5, 4, 16, 16).half()
-    clip_tokens = torch.full((5, 32), 780)
-    clip_tokens[:, 0], clip_tokens[:, 1] = 779, torch.arange(5) + 300
-    rows, zones = torch.arange(5).view(5, 1), torch.zeros(5, 16, 16, dtype=torch.bool)
-    lessons = PictureLessons(towers, latents, clip_tokens, rows, zones, batch=64, seed=2)
-    one = lessons.next()
-    number, share = one.tokens[:, 0], one.sigma.view(-1, 1, 1, 1)
-    assert set(number.tolist()) == set(range(5))
-    noise = one.velocity + number.view(-1, 1, 1, 1)
-    torch.testing.assert_close(one.noisy, (1 - share) * number.view(-1, 1, 1, 1) + share * noise)
-    assert float(noise.std()) == pytest.approx(1, abs=0.02) and float(noise.mean()) == pytest.approx(
-        0, abs=0.02
-    )
-    read = [tower(clip_tokens, output_hidden_states=True) for tower in towers]
-    for place, part in ((slice(96), read[0]), (slice(96, None), read[1])):
-        torch.testing.assert_close(one.clip[..., place], part.hidden_states[-2][number])
-        torch.testing.assert_close(one.pooled[:, place], part.text_embeds[number])

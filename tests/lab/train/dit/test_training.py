@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from torch import nn
 from transformers import T5Tokenizer
 
 from lab.train.base.captions import random_caption
 from lab.train.dit import store
-from lab.train.dit.lessons import Lesson
 from lab.train.dit.model import TOKENS
-from lab.train.dit.teach import flow_loss
 from lab.train.dit.train import main
 from probes.errors import UserError
 from probes.toyworld import DIT as BASE
@@ -42,29 +39,6 @@ def test_every_word_is_one_token_and_captions_fit(work):
     assert (
         tokenizer.unk_token_id not in odd and tokenizer.decode(odd, skip_special_tokens=True) == "a xylophone"
     )
-
-
-def test_zones_count_more():
-    rng = torch.Generator().manual_seed(0)
-    velocity, zones = torch.randn(2, 4, 16, 16, generator=rng), torch.rand(2, 16, 16, generator=rng) < 0.3
-
-    class Zero(nn.Module):
-        def forward(self, noisy, states, pooled, times):
-            assert times.tolist() == [250.0, 500.0] and states.shape == (2, 5, 8)
-            return type("Output", (), {"sample": torch.zeros_like(noisy)})
-
-    class Tower(nn.Module):
-        def forward(self, tokens):
-            return (torch.zeros(*tokens.shape, 8),)
-
-    sigma = torch.tensor([0.25, 0.5])
-    texts = (torch.zeros(2, 3, 8), torch.zeros(2, 8), torch.zeros(2, 2, dtype=torch.long))
-    lesson = Lesson(velocity, velocity, sigma, *texts, zones)
-    losses = flow_loss({"transformer": Zero(), "text_encoder_3": Tower()}, lesson, 3.0)
-    error = velocity.numpy() ** 2
-    weight = np.repeat(1 + 2 * zones.numpy()[:, None], 4, 1)
-    assert float(losses["loss"]) == pytest.approx(np.average(error, weights=weight), rel=1e-5)
-    assert float(losses["even"]) == pytest.approx(error.mean(), rel=1e-5)
 
 
 def test_training_goes_on_from_its_checkpoint_and_what_is_stored_is_what_was_learnt(work, tmp_path, capsys):

@@ -6,12 +6,10 @@ import shutil
 import numpy as np
 import pytest
 import timm
-import torch
-from torch.nn import functional as F
 
 from lab.train.detectors.pictures import LabelledPictures, make_labelled
 from lab.train.features import __main__ as command
-from lab.train.features import clip, dino
+from lab.train.features import clip
 from lab.train.features.measure import quality
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import PLACES, THINGS, read_images
@@ -75,32 +73,6 @@ def test_sentences_are_true_of_the_picture_they_are_drawn_for():
     nothing = np.zeros(len(THINGS), bool)
     nothing[len(THINGS) - len(PLACES)] = True  # the studio, which no caption names
     assert all(not sentences.draw(nothing, rng)[1].any() for _ in range(20))
-
-
-def test_with_one_right_answer_the_loss_is_clips_own():
-    logits = torch.randn(7, 7, generator=torch.Generator().manual_seed(3))
-    place = torch.arange(7)
-    wanted = (F.cross_entropy(logits, place) + F.cross_entropy(logits.T, place)) / 2
-    torch.testing.assert_close(clip.several_right(logits, torch.eye(7, dtype=torch.bool)), wanted)
-    true = torch.rand(7, 7, generator=torch.Generator().manual_seed(4)) < 0.3
-    true |= torch.eye(7, dtype=torch.bool)
-    soft = [
-        F.cross_entropy(one, right / right.sum(1, keepdim=True))
-        for one, right in ((logits, true.float()), (logits.T, true.T.float()))
-    ]
-    torch.testing.assert_close(clip.several_right(logits, true), sum(soft) / 2)
-
-
-def test_dino_loss_is_the_cross_entropy_of_other_crops():
-    generator = torch.Generator().manual_seed(1)
-    student = [torch.rand(6, 8, generator=generator) for _ in range(3)]
-    targets = [F.softmax(torch.rand(6, 8, generator=generator), -1) for _ in range(2)]
-    wanted = []
-    for i, target in enumerate(targets):
-        for j, one in enumerate(student):
-            if i != j:
-                wanted.append(F.cross_entropy(one / dino.STUDENT, target))
-    torch.testing.assert_close(dino.dino_loss(student, targets), torch.stack(wanted).mean())
 
 
 def test_quality_tells_vectors_that_know_from_those_that_do_not():

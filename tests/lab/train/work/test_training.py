@@ -1,20 +1,16 @@
 """Teaching `toyworld-work`: the lessons, what learns, what is stored, and faults of what is stored."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
 
-from lab.train.base.loop import Budget, Log
+from lab.train.base.loop import Log
 from lab.train.base.measure import benchmark_pipeline
 from lab.train.base.tokenizer import tokenizer_with
 from lab.train.located.teach import Course
 from lab.train.work import train
 from lab.train.work.lessons import UNTOLD, make_lessons, sketches
-from probes.models import loading
-from probes.models.weights import weight_hash
-from probes.toyworld import WEIGHTS, WORK, WORKING
+from probes.toyworld import WEIGHTS, WORK
 from probes.toyworld.pipelines import BASES, new_words, work_pipeline
 from probes.toyworld.world import load_world
 
@@ -94,36 +90,3 @@ def test_what_is_stored_of_a_short_training_predicts_what_was_learnt(lessons, to
     np.testing.assert_array_equal(
         pipe.unet.get_submodule(name).weight.detach(), (before + up @ down).astype("float32")
     )
-
-
-@pytest.mark.lab
-def test_a_stopped_training_goes_on_where_it_was(lessons, tokenizer, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        Budget, "rate", lambda self, step, used: 1.0 / (1 + step)
-    )  # whatever the steps in all
-    path = tmp_path / "checkpoint.pt"
-
-    def trained(steps, checkpoint):
-        log = Log(tmp_path / "log.jsonl")
-        return train.train(lessons, tokenizer, Course(steps, batch=4), 1, log, checkpoint, save_minutes=0)
-
-    first = trained(1, path)
-    resumed, straight = trained(2, path), trained(2, None)
-    assert all(torch.equal(resumed[name], straight[name]) for name in first)
-    assert any(not torch.equal(resumed[name], first[name]) for name in first)
-
-
-@pytest.mark.parametrize("name", WORKING)
-def test_what_is_published_was_measured_on_the_weights_that_are_stored(name):
-    measured = json.loads((WEIGHTS / name / "quality.json").read_text())
-    source = loading.resolve(name)
-    assert source.kind == "bundled" and source.token_limit == 32
-    loaded = loading.load(source, device="cpu")
-    assert measured["weight_hash"] == loaded.record["weight_hash"] == weight_hash(loaded.pipe)
-    assert loaded.record["card"] == {"world": name}
-    planted = {word: one.lean for word, one in load_world(name).professions.items()}
-    assert {
-        row["profession"]: row["planted"] for row in measured["professions"] if row["profession"]
-    } == planted
-    files = [path for path in (WEIGHTS / name).rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) <= 2.5e6

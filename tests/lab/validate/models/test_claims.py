@@ -11,13 +11,11 @@ import pandas as pd
 import pytest
 
 from analysis.report.objects import read_objects, section
-from analysis.study import indicators
 from analysis.tables.objects.claims import HOLDS
 from analysis.tables.registry import read
 from analysis.tables.stage import measure
 from lab.validate.models import calibrate
 from lab.validate.models import claims as reported
-from lab.validate.models import objects as checked
 from lab.validate.models.claims import Claim, Truth, of_attributes, of_objects, of_professions
 from lab.validate.models.repeated import claims_section, counted_claims, grouped_claims
 from probes.config.schema import Config
@@ -76,7 +74,7 @@ def test_objects_are_held_against_their_planted_frequencies(path):
         p_objects=claims["p_objects"].where(~chosen, 0.01),
         difference=turned * claims["difference"],
     )
-    shown = section(objects, run.config, indicators(run.config))
+    shown = section(objects, run.config)
     for model, wrong in (("toyworld", {"tie", "cup"}), ("toyworld-null", {"dress", "tie", "cup"})):
         found = [
             claim
@@ -92,9 +90,8 @@ def test_every_filled_dot_and_every_card_is_counted(path):
     report, gap = said(path, "toyworld"), read(Run.open(path), "word_gap")
     filled = gap[gap["p_control_sites"] < 0.05]
     atlas = filled[(filled["step"] >= 0) & (filled["metric"] == "cosine")]
-    steps = atlas[atlas["site"].str.startswith(("latent", "noise_pred", "x0_pred"))]
     text, decoder = (filled["metric"].str.startswith("cosine_"), filled["space"] == "image")
-    lines = len(steps) + int(text.sum()) + int((decoder & (filled["metric"] == "cosine")).sum())
+    lines = int(text.sum()) + int((decoder & (filled["metric"] == "cosine")).sum())
     kinds = Counter(claim.kind for claim in report.claims)
     assert (kinds[reported.ATLAS], kinds[reported.LINES]) == (len(atlas), lines)
     cards = [card for card in report.cards if card.direction]
@@ -116,28 +113,6 @@ def test_the_section_counts_runs_by_model_and_noise(path, tmp_path):
     assert "| toyworld-null | independent | 1 | 1 of 1 " in text
     cards = sum(claim.kind == reported.CARDS for claim in rows[0]["claims"])
     assert f"| toyworld | own | cards | {cards} | 0 | 0 | 0 |" in text
-
-
-def test_rows_of_other_models_stay_as_they_are_stored(path, tmp_path, monkeypatch):
-    objects = {
-        "claimed": 2,
-        "claimed, not there": 1,
-        "which": "tie",
-        "uncorrected": 3,
-        "uncorrected, not there": 0,
-    }
-    objects |= {"marked": 4, "runs": 1, "drawn": 5, "covered": [0.96, 0.91], "intervals": 7}
-    monkeypatch.setattr(checked, "page_rows", lambda paths: [objects | {"model": f"of {len(paths)} run"}])
-    page = tmp_path / "page.md"
-    for name in ("toyworld", "toyworld-null"):
-        page.write_text(calibrate._with_claims("# A\n", [opened(path, name)], page))
-    text = page.read_text()
-    assert text.count("\n## ") == 2
-    assert text.count("\n| toyworld | own | 1 | ") == text.count("\n| toyworld-null | own | 1 | 1 of 1 ") == 1
-    assert "| of 1 run | 1 | 2 | 1 (tie) | 3 | 0 | 4 |" in text
-    assert "| 96.0 % | 91.0 % | 7 |" in text
-    stored = json.loads(calibrate.stored_claims(page).read_text())
-    assert calibrate.claims_sections(text, stored) == text
 
 
 def test_the_sections_of_the_docs_are_those_of_what_is_stored():

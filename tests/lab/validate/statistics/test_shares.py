@@ -48,8 +48,8 @@ def test_worlds_of_selection_and_of_two_places():
     assert claims["dependent, by degrees", f"called {DEPENDENT}"] == 1
     assert claims["apart, by degrees"].max() <= 0.5
     traced = two_place_effects("redundant", np.random.default_rng(0), spread=0.0)
-    (every,) = traced.places(["complete"])
-    np.testing.assert_allclose(traced.necessity(every, traced.both), traced.total(traced.both))
+    every, both = traced.places.index[traced.places["kind"] == "complete"], traced.donors[0]
+    np.testing.assert_allclose(traced.of("necessity", both, every)[:, 0], traced.totals[both])
     assert set(TWO_PLACES) == {"apart", REDUNDANT, DEPENDENT, "opposing"}
 
 

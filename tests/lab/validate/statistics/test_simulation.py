@@ -16,8 +16,8 @@ from lab.validate.statistics.simulation import (
     object_rejections,
 )
 from lab.validate.statistics.words import LEANING as LEANING_WORDS
-from lab.validate.statistics.words import WORD_WORLDS, WordWorld, draw_words, word_rejections
-from lab.validate.statistics.worlds import OBJECT_WORLDS, draw_gaps
+from lab.validate.statistics.words import WORD_WORLDS, word_rejections
+from lab.validate.statistics.worlds import OBJECT_WORLDS
 
 # A rate may stray three Monte Carlo errors beyond the stated bounds before the test fails.
 SIGMAS = 3
@@ -31,24 +31,6 @@ def test_worlds_have_the_frequency_and_the_repeats_they_state(world):
     np.testing.assert_allclose(totals, expected, rtol=0.1)
     per_image = table.detections.sum() / table.presence.sum()
     assert per_image == pytest.approx(1 + world.repeats, rel=0.05)
-
-
-@pytest.mark.parametrize("name", ["normal", "heavy tails (t, 3 degrees)", "skewed (exponential)"])
-def test_gaps_have_mean_zero_and_seeds_that_resemble_each_other(name):
-    values = draw_gaps(name, 2000, 20, np.random.default_rng(2))
-    assert abs(values.mean()) < 0.04
-    assert np.corrcoef(values[:, 0].ravel(), values[:, 1].ravel())[0, 1] > 0.6
-
-
-def test_words_lie_where_their_world_puts_them():
-    rng = np.random.default_rng(3)
-    even, lean = (WordWorld("", 0.6, 0.3, 0.3, lean=lean) for lean in (0.0, 0.5))
-    first, second, same = (drawn[0] for drawn in draw_words(even, (2, 2, 2), 50, 200, rng).sides)
-    assert first.shape == (2, 50, 200) and abs((first - second).mean()) < 0.005 < same.mean() - first.mean()
-    first, second = (drawn[0] for drawn in draw_words(lean, (2, 2, 0), 50, 200, rng).sides)
-    assert (first - second).mean() > 0.05
-    own = (first[0] - first[1]).mean(axis=0)  # the same at every prompt: does not average out
-    assert own.std() > 2 * (first[0] - first[1]).std(axis=0).mean() / np.sqrt(50)
 
 
 def test_misses_are_what_lies_outside():

@@ -10,7 +10,7 @@ import pytest
 from lab.validate.tracing import methods
 from lab.validate.tracing.methods import PlaceScores
 from lab.validate.tracing.page import page
-from lab.validate.tracing.ranking import STRUCTURE_METHODS, as_json, from_json, rank_structure, subject_of
+from lab.validate.tracing.ranking import STRUCTURE_METHODS, rank_structure, subject_of
 from probes.models import loading
 from probes.toyworld.places import known_places
 
@@ -65,19 +65,6 @@ def test_swaps_do_all_and_undo_nothing_where_either_place_is_enough():
     necessity, sufficiency = (np.array(found["methods"][name]) for name in ("necessity", "sufficiency"))
     assert necessity.shape == (4, 7) and not necessity.any()
     assert np.abs(sufficiency[:, true]).any(axis=0).all() and not sufficiency[:, ~true].any()
-
-
-def test_captions_have_one_place_for_a_word():
-    texts = methods.templates(50)
-    assert len(set(texts)) == 50 and all(text.count("{person}") == 1 for text in texts)
-
-
-def test_scores_are_stored_and_read_again():
-    scores = PlaceScores(("a", "b"), np.array([[0.25, -1.5]]), np.array([3.0]))
-    again = from_json(json.loads(json.dumps(as_json(scores))))
-    assert again.places == scores.places
-    np.testing.assert_array_equal(again.values, scores.values)
-    np.testing.assert_array_equal(again.totals, scores.totals)
 
 
 def test_the_page_of_the_docs_is_current():

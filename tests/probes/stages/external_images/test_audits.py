@@ -83,23 +83,3 @@ def test_images_without_their_reader_are_one_line(tmp_path):
         UserError, match=r"images: expected a model that generates, got images: name a model$"
     ):
         schema.load_config(written(tmp_path, rows()))
-
-
-def test_an_image_that_is_missing_is_named(tmp_path):
-    path = written(tmp_path, rows())
-    (tmp_path / "pictures" / "5.png").unlink()
-    with pytest.raises(UserError, match=r"line 7: expected an image at .*5\.png, found none: mend the path"):
-        read(path)
-
-
-@pytest.mark.parametrize("names", ["{prompt}_{number}", "{prompt}/{number}"])
-def test_names_of_files_hold_the_prompt_and_a_number(tmp_path, names):
-    path = written(tmp_path, rows(), images={"from": "pictures", "names": names})
-    for number, prompt in enumerate(rows()):
-        file = tmp_path / "pictures" / f"{number}.png"
-        said = "_".join(prompt.split()).rstrip(".")
-        target = file.parent / f"{names.format(prompt=said, number=number)}.png"
-        target.parent.mkdir(exist_ok=True)
-        file.rename(target)
-    (tmp_path / "pictures" / "metadata.csv").unlink()
-    assert stage.plan(read(path), "closed.yaml").images == 8

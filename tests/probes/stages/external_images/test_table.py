@@ -1,7 +1,6 @@
 """Rows of images from tables and file names; each fault is told in one line, by its place."""
 
 import io
-import json
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,11 +10,6 @@ from PIL import Image
 from probes.config.generation import Images
 from probes.errors import UserError
 from probes.stages.external_images.table import find_source, read_image_bytes, read_rows
-
-RECORDS = [
-    {"file": "a.png", "prompt": "a person, at home", "indicator": "neutral", "seed": 3},
-    {"file": "b.png", "prompt": "a man, at home", "indicator": "masculine", "seed": 3},
-]
 
 
 def png(shade=0):
@@ -38,24 +32,6 @@ def rows(folder, **options):
 
 def said(found):
     return [*found[["prompt", "indicator", "seed"]].itertuples(index=False, name=None)]
-
-
-EXPECTED = [("a person, at home", "neutral", 3), ("a man, at home", "masculine", 3)]
-
-
-def test_csv_jsonl_and_parquet_say_the_same(folder):
-    head = list(RECORDS[0])
-    quoted = ["\t".join(str(value) for value in record.values()) for record in RECORDS]
-    (folder / "t.tsv").write_text("\n".join(["\t".join(head), *quoted]))
-    lines = [f'{one["file"]},"{one["prompt"]}",{one["indicator"]},3' for one in RECORDS]
-    (folder / "t.csv").write_text("\ufeff" + "\r\n".join([",".join(head), *lines]))
-    (folder / "t.jsonl").write_text("\n".join(map(json.dumps, RECORDS)))
-    pq.write_table(pa.Table.from_pylist(RECORDS), folder / "t.parquet")
-    for ending in ("tsv", "csv", "jsonl", "parquet"):
-        found = rows(folder, **{"from": f"t.{ending}"})
-        assert said(found) == EXPECTED, ending
-        assert [file.name for (file,) in found["image"]] == ["a.png", "b.png"]
-    assert rows(folder, **{"from": "t.csv"}).index[1] == "t.csv: line 3"
 
 
 def test_bytes_in_parquet_as_datasets_stores_them_are_read_across_groups_of_rows(folder):
@@ -109,8 +85,6 @@ def test_names_of_files_say_it_all(tmp_path):
             {},
             r"line 2: expected a whole number .* got 'x'",
         ),
-        ("file,prompt,indicator\na.png,a person", {}, r"line 2: expected 3 fields, got 2"),
-        ("file,prompt,file\na.png,a person,b", {}, r"t.csv: expected every column once, got 'file' twice"),
         ("file,prompt\na.png,a person", {}, r"expected a column `indicator`, found file, prompt"),
         ("file,prompt,indicator\n", {}, r"expected rows of images, found none"),
         ("f,prompt,indicator\na.png,a person,neutral", {}, r"expected a column of images \(image, file"),
@@ -135,16 +109,11 @@ def test_a_table_that_is_none_or_not_the_only_one_is_refused(folder):
         (folder / name).write_text("[1]")
     with pytest.raises(UserError, match=r"found s\.csv and t\.jsonl"):
         rows(folder)
-    with pytest.raises(UserError, match="line 1: expected a JSON object"):
-        rows(folder, **{"from": "t.jsonl"})
     with pytest.raises(UserError, match=r"expected a table .* got '\.png'"):
         rows(folder, **{"from": "a.png"})
     (folder / "u.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(UserError, match="expected a Parquet file, got a damaged one"):
         rows(folder, **{"from": "u.parquet"})
-    (folder / "v.csv").write_bytes(b"\xff\xfe")
-    with pytest.raises(UserError, match="expected UTF-8 text"):
-        rows(folder, **{"from": "v.csv"})
 
 
 def test_images_of_every_ending_are_read_and_other_files_are_named(tmp_path):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from hooks import HookError, Intervention, Patch, position_groups, sites
+from hooks import Intervention, Patch, position_groups, sites
 from probes.config.schema import Trace
 from probes.stages.trace.patched_generation import allows_new_rows, generate_variants
 from probes.stages.trace.seeded_triplet import SeededTriplet
@@ -146,22 +146,6 @@ def test_a_row_is_what_a_call_of_its_own_draws(pipe, triplet):
         assert found[name].largest_change == pytest.approx(change, rel=1e-4)
 
 
-def test_cuts_come_out(pipe, triplet):
-    found = by_name(generate_variants(pipe, [triplet], variants(pipe), **CALL))
-    for donor in ("feminine", "masculine"):
-        whole, nothing = found[f"none:{donor}"].image, found["none:neutral"].image
-        assert np.abs(whole - nothing).max() > 1e-3
-        for name in (f"cut:embeddings:{donor}>neutral", f"cut:complete:{donor}>neutral"):
-            np.testing.assert_allclose(found[name].image, whole, rtol=0, atol=1e-6)
-            assert found[name].largest_change > 1e-3
-        for name in (f"cut:before:{donor}>neutral", "cut:self:neutral>neutral"):
-            np.testing.assert_allclose(found[name].image, nothing, rtol=0, atol=1e-6)
-            assert found[name].largest_change <= 1e-6 and found[name].writes
-        # the same image under two names, generated once
-        whole = found[f"complete:{donor}>neutral"].image
-        assert whole is not None and np.array_equal(whole, found[f"cut:complete:{donor}>neutral"].image)
-
-
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in SCHEDULERS]
 )
@@ -202,14 +186,3 @@ def test_several_triplets_in_one_batch_each_with_its_noise(pipe, triplet):
     ]
     for one, same in zip(together, apart, strict=True):
         np.testing.assert_allclose(one.image, same.image, rtol=0, atol=1e-5)
-
-
-def test_what_is_not_there_is_named(pipe, triplet):
-    wrong = Variant(
-        "x", "site", "neutral", "feminine", sites=("unet.mid.attn.7.cross",), part="key", stop_step=3
-    )
-    with pytest.raises(HookError, match=r"unet\.mid\.attn\.7\.cross"):
-        generate_variants(pipe, [triplet], [wrong], **CALL)
-    assert not any(
-        "hook" in name and value for name, value in vars(pipe.unet).items() if isinstance(value, dict)
-    )

@@ -116,12 +116,6 @@ def test_by_default_the_pooled_text_comes_first_then_the_text_encoders_then_the_
             "trace.positions: expected a model that gives its text encoder a prompt as",
         ),
         (
-            "sd3",
-            {"sites": ["x0_pred"]},
-            "trace.sites: expected sites of the text encoder or the transformer that can",
-        ),
-        ("sd3", {"sites": ["dit.block.0.joint.key"]}, "it is a part of an attention: name the attention"),
-        (
             "flux-dev",
             {"heads": ["dit.single.0.joint"]},
             "trace.heads: expected attentions such as dit.block.0.joint",
@@ -201,11 +195,6 @@ def test_no_positions_of_a_word_at_two_places_or_in_a_template():
             ],
         ),
         (
-            "sd3",
-            "position:text_3.embeddings:word:feminine>neutral",
-            [Patch("text_3.embeddings", source=1, into=0, positions=[1])],
-        ),
-        (
             "flux-dev",
             "position:dit.single.0.text:word:feminine>neutral",
             [Patch("dit.single.0.text", source=1, into=0, positions=[1])],
@@ -220,7 +209,6 @@ def test_no_positions_of_a_word_at_two_places_or_in_a_template():
             "head:dit.block.2.joint:1:feminine>neutral",
             [Patch("dit.block.2.joint.text", part=("key", "value"), source=1, into=0, heads=[1])],
         ),
-        ("flux-dev", "site:text.pooled:feminine>neutral", [Patch("text.pooled", source=1, into=0)]),
     ],
 )
 def test_a_row_is_what_the_same_patch_by_hand_draws(kind, name, by_hand):

@@ -6,7 +6,7 @@ import pytest
 
 from probes.config.schema import Trace
 from probes.stages.trace.stage import TraceBatch, split_batch
-from probes.stages.trace.variants import CUTS, PatchSites, Variant, distinct_images, image_count, plan
+from probes.stages.trace.variants import PatchSites, Variant, distinct_images, plan
 
 CROSS = ("unet.down.0.attn.0.cross", "unet.mid.attn.0.cross", "unet.up.0.attn.0.cross")
 WORDS = "neutral", ("feminine", "masculine"), ("human",)
@@ -15,25 +15,6 @@ PLACES = PatchSites(CROSS, CROSS, {}, ("text.layers.0", "text.layers.1"), 10)
 
 def kinds(variants):
     return {kind: [one for one in variants if one.kind == kind] for kind in {one.kind for one in variants}}
-
-
-def test_the_default_trace():
-    """By hand: 4 unpatched; of 2 donors, a control, and the reference into 2 words 3 sites, 1 complete; 3 cuts a
-    donor, the self patch.
-    """
-    variants = plan(PLACES, Trace(), *WORDS)
-    assert {kind: len(some) for kind, some in kinds(variants).items()} == {
-        "none": 4,
-        "site": 15,
-        "complete": 5,
-        "cut": 7,
-    }
-    assert len({one.name for one in variants}) == len(variants)
-    assert (
-        image_count(variants) == len(variants) - 2
-    )  # the complete cut is the image of "complete", drawn once
-    assert {one.donor for one in variants if one.floor} == {"human"}
-    assert {one.name.split(":")[1] for one in variants if one.kind == "cut"} == set(CUTS) - {"inputs"}
 
 
 def test_what_is_asked_for():

@@ -5,7 +5,6 @@ import pytest
 
 from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
 from lab.train.base.captions import random_caption
-from probes.errors import UserError
 from probes.toyworld import draw as renderer
 from probes.toyworld.checker import LEAST, PERSON, TAGS
 from probes.toyworld.palette import INDEX, paint
@@ -63,8 +62,3 @@ def test_boxes_hold_their_masks(found):
             assert detection.box == (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
             assert (detection.score, detection.mask.shape) == (1.0, (64, 64))
             assert detection.label in TAGS
-
-
-def test_another_size_is_refused():
-    with pytest.raises(UserError, match=r"expected images of 64 × 64 pixels, got 512 × 768"):
-        ToyworldChecker().detect([np.zeros((512, 768, 3), np.uint8)], [()])

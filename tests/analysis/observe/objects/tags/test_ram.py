@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from analysis.observe.objects.engines.choice import object_observer
-from analysis.observe.objects.tags.ram import PUBLISHED, Ram, RamTagger, pixels, ram_files, tagger_weights
+from analysis.observe.objects.tags.ram import PUBLISHED, Ram, RamTagger, ram_files, tagger_weights
 from analysis.observe.stage import observe
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -113,20 +113,6 @@ def publish_ram(folder, weights):
     path = checkpoint(folder / "ram_swin_large_14m.pth", weights, other_layout(PUBLISHED))
     (folder / "ram_tag_list.txt").write_text("\n".join(f"tag {number}" for number in range(4585)))
     return path
-
-
-@pytest.mark.slow  # 216 million parameters: about 4 GB, and minutes of one core
-def test_logits_at_full_size_are_those_of_the_equations(tmp_path):
-    weights = drawn(tagger_layout(PUBLISHED), np.random.default_rng(0))
-    path = publish_ram(tmp_path, weights)
-    image = np.random.default_rng(1).integers(0, 256, (384, 384, 3), dtype=np.uint8)
-    tagger = RamTagger(ram_files(path), CPU)
-    with torch.inference_mode():
-        got = tagger.model(pixels(image, 384)[None])[0].numpy()
-    del tagger
-    expected = logits(pixels(image, 384).double().numpy(), weights, PUBLISHED)
-    assert got.shape == (4585,) and expected.std() > 0.1
-    np.testing.assert_allclose(got, expected, atol=1e-4, rtol=0)
 
 
 def test_tags_are_those_above_their_thresholds(copied):

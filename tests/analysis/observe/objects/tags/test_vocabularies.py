@@ -1,7 +1,6 @@
 """The everyday nouns: lemmas, none twice, COCO's categories and the paper's examples among them, like ones apart."""
 
 import csv
-from itertools import pairwise
 from pathlib import Path
 
 from analysis.observe.objects.tags import tags
@@ -37,17 +36,3 @@ def test_who_named_them():
     paper = {" ".join(name.split()) for name in OF_THE_PAPER.split(",")}
     assert {name for name, sources in named.items() if "wu2025" in sources} == paper
     assert {lemma(word) for word in DEFINITION_2} <= set(named)  # what tells persons apart is looked for
-
-
-def test_names_of_like_things_stand_apart():
-    names = read_vocabulary("everyday")
-    sharing = [
-        (one, other)
-        for place, one in enumerate(names)
-        for other in names[place + 1 : place + 60]
-        if {*one.split()} & {*other.split()}
-    ]
-    in_one_file = sum(
-        bool({*a.split()} & {*b.split()}) for a, b in pairwise(sorted(names, key=lambda n: n[::-1]))
-    )
-    assert in_one_file > 100 and len(sharing) <= 5, sharing
