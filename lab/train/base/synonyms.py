@@ -25,7 +25,7 @@ from torch.nn.functional import cosine_similarity
 from lab.train.base.captions import random_caption
 from lab.train.base.data import Drawings, small_zones
 from lab.train.base.loop import Budget, Log
-from lab.train.base.measure import frequencies
+from lab.train.base.measure import frequencies, nouns_drawn
 from lab.train.base.tokenizer import encode
 from lab.train.base.vae import encode_latents
 from lab.train.base.words import train_words, with_word
@@ -36,6 +36,8 @@ from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.pipelines import BASES, DELTA, EMBEDDING, NULL
 from probes.toyworld.scene import Scene, sample_scene
 from probes.toyworld.world import group_of_words, load_world, synonym_looks, token_id
+
+NOUN_IMAGES = 16  # in which it is read whether a noun that is named is drawn
 
 
 def in_its_look(scene: Scene, word: str, pose: str | None) -> Scene:
@@ -120,8 +122,11 @@ def measure(name: str, images: int, pairs: int, steps: int) -> dict[str, object]
         cells.append(table.assign(word=word, difference=table["drawn"] - table["planted"]))
     away = pd.concat(cells).groupby("word", sort=False)["difference"]
     base = loading.load(loading.resolve(BASES[name].name), device="cpu").pipe
+    drawn = nouns_drawn(loaded.pipe, world, seeds=NOUN_IMAGES, steps=steps, guidance_scale=1.0)
     return {
         "weight_hash": loaded.record["weight_hash"],
+        "images_a_noun": NOUN_IMAGES,
+        "nouns_mean": round(float(drawn.mean()), 4),
         "images_a_word": images,
         "pairs": pairs,
         "steps": steps,
