@@ -79,7 +79,7 @@ def inferred_tables(
         about |= {"level": measure.level}
         vectors.append(vector.assign(**about))
         rows.append(score | about)
-    return pd.concat(vectors, ignore_index=True), pd.DataFrame(rows)
+    return pd.concat([pd.DataFrame(), *vectors], ignore_index=True), pd.DataFrame(rows)
 
 
 def adjust_page(vector: pd.DataFrame, score: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -88,6 +88,8 @@ def adjust_page(vector: pd.DataFrame, score: pd.DataFrame) -> tuple[pd.DataFrame
     A sentence asks of each setting and contrast whether attributes differ by more than chance gives. These p-values are
     adjusted for one another (Holm 1979), and an attribute differs only where its setting and contrast does.
     """
+    if score.empty:  # nobody read images of both words
+        return vector, score
     asked = ["setting", "first", "second"]
     source = first_source(score)
     said, of_vector = (
@@ -112,7 +114,7 @@ def context_table(audits: Iterable[Audit], compared: Sequence[tuple[str, str, st
         each = scores.by_context(one, about["first"], about["second"])
         columns = {"score": scores.score(each), "n_attributes": (~np.isnan(each)).sum(axis=1)}
         frames.append(pd.DataFrame({**about, "context": one.contexts, **columns}))
-    return pd.concat(frames, ignore_index=True)
+    return pd.concat([pd.DataFrame(), *frames], ignore_index=True)
 
 
 def agreement_table(

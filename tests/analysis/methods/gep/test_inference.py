@@ -9,7 +9,7 @@ import pytest
 from analysis.methods.gep.inference import infer
 from analysis.methods.gep.method import _SCORE
 from analysis.methods.gep.scores import Audit, score, vector
-from analysis.methods.gep.tables import adjust_page, inferred_tables, more_than_chance
+from analysis.methods.gep.tables import adjust_page, context_table, inferred_tables, more_than_chance
 from analysis.report.section import lines
 from probes.config.schema import Measure
 
@@ -101,3 +101,11 @@ def test_the_interval_of_a_score_holds_0_where_its_test_does_not_reject(noise):
         rejected.append(row["p_value"] < 0.05)
         assert (row["low"] > 0) == rejected[-1] and row["low"] <= row["debiased"] <= row["high"]
     assert any(rejected) and not all(rejected)
+
+
+def test_labels_of_one_words_images_alone_compare_nothing():
+    whole = audited(np.ones((3, 2, 2, 2)))
+    one = dataclasses.replace(whole, values=whole.values[:, :1], indicators=PAIR[:1])
+    compared = [(*PAIR, "contrast")]
+    tables = *adjust_page(*inferred_tables([one], compared, MEASURE)), context_table([one], compared)
+    assert [len(table) for table in tables] == [0, 0, 0]
