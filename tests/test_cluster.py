@@ -148,7 +148,8 @@ def count_of(path):
 
 @on_ray
 @pytest.mark.slow
-def test_a_local_ray_ends_with_its_run_which_goes_on(tiny, tmp_path):
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_a_local_ray_ends_with_its_run_which_goes_on(number, status, tiny, tmp_path):
     path, said = tmp_path / "run", tmp_path / "said"
     line = [sys.executable, "-m", "probes.run", tiny.yaml, "--out", path, "--stage", "generate"]
     with open(said, "wb") as streams:
@@ -161,14 +162,15 @@ def test_a_local_ray_ends_with_its_run_which_goes_on(tiny, tmp_path):
     (raylet,) = (helper for helper in helpers if helper.name() == "raylet")
     guarded = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
     assert guarded.items() <= raylet.environ().items()
-    process.kill()
-    process.wait(PATIENCE)
+    process.send_signal(number)
+    assert process.wait(PATIENCE) == status
     _, alive = psutil.wait_procs(
         helpers, timeout=180
     )  # of a Ray without its driver the last go after a minute
     assert not alive
     told = said.read_text().replace("\r", "\n").splitlines()
-    assert process.returncode == -9
+    if number == signal.SIGTERM:
+        assert told[-1] == "terminated: run the same command again to go on, finished parts are kept"
     assert not [line for line in told if "raylet" in line or "Traceback" in line], told
     assert run_here(tiny.yaml, path, "--stage", "generate", "--workers", "1", "--cluster", "none") == 0
     assert count_of(path) == 3

@@ -19,13 +19,13 @@ from analysis.study import contrasts
 from analysis.tables.registry import read
 from lab.validate.models import objects, repeated
 from lab.validate.models import scores as models_scores
-from lab.validate.models.page import FEATURES_TITLE, SCORES_TITLE, features_section, head, page
+from lab.validate.models.page import FAMILIES, FEATURES_TITLE, SCORES_TITLE, features_section, head, page
 from lab.validate.runs import whole_run
 from probes import command_line
 from probes.errors import UserError, parse_json
 from probes.runs.parts import write_bytes
 from probes.runs.run import Run
-from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WORKING
+from probes.toyworld import BENCHMARK_MODELS, WORKING
 from probes.toyworld.world import GROUPS
 
 
@@ -146,7 +146,7 @@ def repeated_run(path: Path) -> Run:
 def benchmark_run(path: Path) -> Run:
     """A measured run of a benchmark model with the indicators of the toy world; else a UserError."""
     run = whole_run(path)
-    models = (*BENCHMARK_MODELS, *TRANSFORMERS)
+    models = [model for family in FAMILIES for model in family]
     if run.config.model not in models:
         raise UserError(
             f"{path}: expected a run of a benchmark model ({', '.join(models)}), got one of "
