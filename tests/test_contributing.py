@@ -124,7 +124,7 @@ def extended(tmp_path_factory):
     (copy / "probes/toyworld/weights").symlink_to(ROOT / "probes/toyworld/weights")
     pixels = copy / "analysis/metrics/pixels.py"
     pixels.write_text(pixels.read_text("utf-8") + METRIC, "utf-8")
-    inserted(copy / "analysis/metrics/registry.py", "    _SSIM,\n    _DIFF_PIX,\n", METRIC_ROW)
+    inserted(copy / "analysis/metrics/registry.py", "    _SSIM,\n    Metric(\n", METRIC_ROW)
     (copy / "probes/prompts/sets/trades.yaml").write_text(PROMPTS, "utf-8")
     (copy / "triptych/cli/greet.py").write_text(COMMAND, "utf-8")
     row = '        CommandRow("greet", "triptych.cli.greet", "say hello"),\n'
