@@ -96,7 +96,7 @@ HOLDS = {
         "": ["288 answers by 1 annotator", "next: triptych report runs/first-light"]
     },
     "docs/how_to/trace.md": {"": ["next: triptych run runs/first-light --stage measure"]},
-    "docs/how_to/sharing.md": {"first-light-card/README.md": ["Noise floor"]},
+    "docs/how_to/sharing.md": {"first-light-card/README.md": ["p against words"]},
     "docs/how_to/sparse_autoencoders.md": {"": ["activations that are kept"]},
     "docs/how_to/prompts.md": {"triplets.yaml": ["captions_train2017.json"]},
 }
