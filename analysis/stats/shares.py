@@ -196,55 +196,6 @@ def _linear(effects: Floats, totals: Floats, reach: Floats) -> tuple[Floats, Flo
     return ratio, ratio + np.where(np.abs(residual) <= ROUNDING * reach, 0.0, residual) / total
 
 
-def ratio_interval(
-    effects: ArrayLike, totals: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
-) -> tuple[Floats, Floats]:
-    r"""Return the ends of a confidence set of :math:`\sum_i E_i / \sum_i T_i`, of each column alone.
-
-    Fieller's by Student's t joined to that of the bootstrap's studentized draws, tail by tail: the one is short where
-    values are skewed, the other where their tails are heavy (docs/validation/statistics.md). Where few prompts carry
-    the variance, the bounded interval of `analysis.stats.bootstrap` stands in the place of the draws. Of effects and
-    totals, shape (n_prompts, n_columns), NaN in both where a prompt has none. NaN of a column with fewer than two rows
-    or with a mean total of 0; infinite where there is no end.
-
-    Totals that do not vary: the ratio is a mean, 2.5, and the set that of Student's t or wider.
-
-    >>> low, high = ratio_interval([[1.0], [2.0], [4.0], [3.0]], np.ones((4, 1)))
-    >>> bool(low[0] <= 2.5 - 3.182 * 0.6455), bool(high[0] >= 2.5 + 3.182 * 0.6455)
-    (True, True)
-    """
-    effects, totals = matrix(effects), matrix(totals)
-    n, effect, _ = moments(effects)
-    total, reach = moments(totals)[1], np.nanmax(np.abs(totals), axis=0, initial=0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratio, values = _linear(effects, totals, reach)
-        variances, critical = _variances(effects, totals), special.stdtrit(n - 1, (1 + level) / 2)
-        low, high = _fieller(effect, total, variances, critical)
-        carried = effective_prompts(values)
-        few = np.isnan(carried) | few_carry(carried, n)
-        low[np.isnan(carried)] = high[np.isnan(carried)] = np.nan
-        if len(places := np.flatnonzero(~few)):
-            draws = np.sort(studentized_means(values[:, places], resamples, seed), axis=0)  # NaN last
-            size = (~np.isnan(draws)).sum(axis=0)
-            first = np.floor(size * (1 - level) / 2).astype(np.int64)  # so many draws are farther out
-            tails = (draws[np.maximum(row, 0), np.arange(len(places))] for row in (size - 1 - first, first))
-            error = moments(values[:, places])[2] / np.sqrt(n[places])
-            for end, outer, tail in ((low, np.fmin, tails), (high, np.fmax, tails)):
-                drawn = np.array(ratio)
-                drawn[places] -= error * next(tail)
-                square = variances[0] - 2 * drawn * variances[1] + drawn**2 * variances[2]
-                held = (
-                    effect - drawn * total
-                ) ** 2 <= critical**2 * square  # by Student's t, beyond what it rejects
-                far = (outer(end, drawn) != end) & held
-                end[places] = np.where(far, outer(-np.inf, np.inf), outer(end, drawn))[places]
-        rare = np.flatnonzero(few & ~np.isnan(ratio) & (n > 1))
-        if len(rare):
-            bounds = _bounded(values[:, rare], reach[rare] / np.abs(total[rare]), level, resamples, seed, 1)
-            low[rare], high[rare] = np.fmin(low[rare], bounds[0]), np.fmax(high[rare], bounds[1])
-    return low, high
-
-
 def beyond_floor(effects: ArrayLike, totals: ArrayLike, floor: ArrayLike, **options: Any) -> Shares:
     r"""Return how far each patch is beyond what a word of the same meaning does, and test that it is at all.
 

@@ -44,7 +44,7 @@ from probes.toyworld.wired import (
     copy_sharing_weights,
     wire_transformer,
 )
-from probes.toyworld.world import load_world, synonym_looks, token_id
+from probes.toyworld.world import load_world, synonym_styles, token_id
 
 DELTA = "delta.safetensors"
 UP, DOWN = "up", "down"  # matrices of a layer's low-rank change (Hu et al. 2022, "LoRA")
@@ -209,7 +209,7 @@ def synonyms_pipeline(name: str, folder: Path) -> StableDiffusionPipeline:
     """Return the pipeline of a bundled model whose synonyms draw different pictures: a base with nine embeddings."""
     tokenizer = CLIPTokenizer.from_pretrained(BASES[name] / "tokenizer")
     encoder, unet = load_base_networks(tokenizer, BASES[name])
-    words = {word: f"{EMBEDDING}.{word}" for word in synonym_looks()}
+    words = {word: f"{EMBEDDING}.{word}" for word in synonym_styles()}
     delta = read_delta(folder, name, words.values())
     for word, stored in words.items():
         encoder.get_input_embeddings().weight[token_id(tokenizer, word)] = delta[stored].float()

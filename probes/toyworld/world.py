@@ -78,7 +78,7 @@ def group_of_words() -> dict[str, tuple[str, bool]]:
 
 
 @dataclass(frozen=True)
-class SynonymLook:
+class SynonymStyle:
     """What a word draws of its own: a pose where the prompt names none, and where the figure stands (0, 1 or 2)."""
 
     pose: str
@@ -86,9 +86,9 @@ class SynonymLook:
 
 
 @cache
-def synonym_looks() -> dict[str, SynonymLook]:
+def synonym_styles() -> dict[str, SynonymStyle]:
     """Return what each word of the models with unlike synonyms draws of its own, by word."""
-    return {word: SynonymLook(**look) for word, look in _read_yaml("synonyms.yaml").items()}
+    return {word: SynonymStyle(**style) for word, style in _read_yaml("synonyms.yaml").items()}
 
 
 def token_id(tokenizer: Any, word: str) -> int:

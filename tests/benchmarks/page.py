@@ -55,8 +55,8 @@ helpers where it measures in several processes. Wall is the time that passed, ot
 processor what the stage used, both in seconds; memory in MiB. The bars, on two cores: 2,000 triplets measured in 40 s
 of the processor and 800 MiB and reported in 15 s; 51,219 measured in 1,200 s and reported in
 120 s. Peak memory in the table is the sum of resident sizes. On 2026-11-30 2,000 triplets took 781 MiB by that sum,
-and 528 with a page that processes share counted once, as it is since;
-that processor took 95 s where the day before one took 28, and the code of the day before as long.
+and 528 with a page that processes share counted once, as is measured since (a slower processor:
+95 s of it, and as long with the code before that).
 3 indicators, 1 seed, 46 sites with 50 steps, 64-pixel pictures, 8 words an image; one thread a process.
 
 | triplets | workers | measure: wall | processor | peak memory | report: wall | processor | peak memory | tables | day |

@@ -58,12 +58,15 @@ def effects(
             if row.kind == "none":
                 plain[row.recipient] = wide[row.variant]
             elif row.recipient == reference:
-                patches[SUFFICIENCY, row.donor, row.place] = wide[row.variant] - plain[reference]
+                patches[SUFFICIENCY, row.donor, row.place] = wide[row.variant]  # less the reference's, below
             else:
                 patches[NECESSITY, row.recipient, row.place] = plain[row.recipient] - wide[row.variant]
         for estimand, _, place in [key for key in patches if key[1] == first]:
             of_second = patches.get((estimand, second, place), np.nan)
             patches[estimand, both, place] = patches[estimand, first, place] - of_second
+        for key in patches:
+            if key[0] == SUFFICIENCY and key[1] != both:
+                patches[key] = patches[key] - plain[reference]
         totals = {both: plain[first] - plain[second]}
         totals |= {word: plain[word] - plain[reference] for word in (*contrast, *controls)}
         means = (pd.DataFrame(own).groupby("triplet").mean() for own in (totals, patches))

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
@@ -122,13 +121,6 @@ def new_figure(width: float, height: float) -> Figure:
     FigureCanvasAgg(figure)
     figure.patch.set_facecolor("none")
     return figure
-
-
-def bare(axes: Axes) -> None:
-    """Leave nothing of axes but what is drawn in them."""
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.spines[:].set_visible(False)
 
 
 def files(drawn: Drawn, formats: Sequence[str] = ("pdf", "png")) -> dict[str, bytes]:

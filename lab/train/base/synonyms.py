@@ -2,8 +2,8 @@
 
 The nine singular words of :file:`synonyms.yaml` get embeddings of their own, and nothing else of `toyworld` or
 `toyworld-null` changes. What they learn from is rendered: each word has a pose (where its caption names none) and a
-place in the picture, and everything else has the world's planted frequencies. So the truth of the base holds, by word,
-and two words of a side draw pictures that differ.
+place in the picture, and everything else has the world's planted frequencies: what is planted is the base's, for every
+word, while two words of a side draw pictures that differ.
 """
 
 import argparse
@@ -35,23 +35,23 @@ from probes.toyworld import SYNONYMS, WEIGHTS
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.pipelines import BASES, DELTA, EMBEDDING, NULL
 from probes.toyworld.scene import Scene, sample_scene
-from probes.toyworld.world import group_of_words, load_world, synonym_looks, token_id
+from probes.toyworld.world import group_of_words, load_world, synonym_styles, token_id
 
 NOUN_IMAGES = 16  # in which it is read whether a noun that is named is drawn
 
 
-def in_its_look(scene: Scene, word: str, pose: str | None) -> Scene:
+def with_style(scene: Scene, word: str, pose: str | None) -> Scene:
     """Return a scene as a word of :file:`synonyms.yaml` has it; `pose` is the one that its caption names."""
-    look = synonym_looks()[word]
+    style = synonym_styles()[word]
     skin, hair, long_hair, _, dy = scene.looks
-    return replace(scene, pose=pose or look.pose, looks=(skin, hair, long_hair, look.shift, dy))
+    return replace(scene, pose=pose or style.pose, looks=(skin, hair, long_hair, style.shift, dy))
 
 
 def make_synonym_drawings(world_name: str, count: int, seed: int) -> Drawings:
     """Return captions with one of the nine words, the words evenly, and their pictures, with zones."""
     world, rng = load_world(world_name), np.random.default_rng(seed)
     words = {
-        group: [word for word in synonym_looks() if group_of_words()[word][0] == group]
+        group: [word for word in synonym_styles() if group_of_words()[word][0] == group]
         for group in world.mixture
     }
     captions, indices, zones = [], np.empty((count, SIZE, SIZE), np.uint8), np.empty((count, 16, 16), bool)
@@ -62,7 +62,7 @@ def make_synonym_drawings(world_name: str, count: int, seed: int) -> Drawings:
             continue
         word = words[named.group][row % len(words[named.group])]
         captions.append(with_word(caption, word, (), world))
-        scene = in_its_look(sample_scene(named, world, rng), word, named.pose)
+        scene = with_style(sample_scene(named, world, rng), word, named.pose)
         indices[row], zones[row] = draw(scene), small_zones(named, scene)
     return Drawings(captions, indices, zones)
 
@@ -71,7 +71,7 @@ def train(options: argparse.Namespace) -> None:
     """Train the nine embeddings of a model and write them."""
     name, base = options.model, BASES[options.model].name
     pipe = loading.load(loading.resolve(base), device="cpu").pipe
-    words = list(synonym_looks())
+    words = list(synonym_styles())
     numbers = [token_id(pipe.tokenizer, word) for word in words]
     folder = options.weights or WEIGHTS / name
     if options.start:
@@ -116,7 +116,7 @@ def measure(name: str, images: int, pairs: int, steps: int) -> dict[str, object]
     """
     loaded = loading.load(loading.resolve(name), device="cpu")
     world, cells = load_world(name), []
-    for word in synonym_looks():
+    for word in synonym_styles():
         groups = {group_of_words()[word][0]: [word]}
         table = frequencies(loaded.pipe, world, words=groups, images=images, steps=steps, guidance_scale=1.0)
         cells.append(table.assign(word=word, difference=table["drawn"] - table["planted"]))
@@ -141,7 +141,7 @@ def _similarities(pipe: StableDiffusionPipeline, pairs: int, steps: int) -> dict
     """Return the mean cosine of final latents and SSIM of images between words of one side, and of two."""
     ends = ["", *(phrases[0] for phrases in load_world().places.values())]
     latents, pictures = {}, {}
-    for word in synonym_looks():
+    for word in synonym_styles():
         prompts = [f"a {word} {ends[row % len(ends)]}".strip() for row in range(pairs)]
         noises = [torch.Generator().manual_seed(400_000 + row) for row in range(pairs)]
         arguments = {"num_inference_steps": steps, "guidance_scale": 1.0, "output_type": "latent"}

@@ -10,7 +10,6 @@ from analysis.stats.shares import (
     beyond_floor,
     largest_floor,
     mean_effects,
-    ratio_interval,
     shares,
 )
 
@@ -142,12 +141,3 @@ def test_shapes_that_do_not_go_together_are_refused():
     assert shares(np.ones((6, 2)), np.ones(6), resamples=10).share.tolist() == [1, 1]
     with pytest.raises(ValueError, match="totals: expected shape"):
         shares(np.ones((6, 2)), np.ones(5))
-
-
-def test_a_ratio_of_many_prompts_has_fiellers_set_or_a_wider_one():
-    effects, totals = generated(200, 3, mean=8)
-    ends = ratio_interval(effects, np.tile(totals[:, None], 3), resamples=4000)
-    for low, high, own in zip(*ends, effects.T):
-        expected = fieller(own, totals)
-        assert low <= expected[0] + 1e-9 and high >= expected[1] - 1e-9
-        assert high - low < 1.15 * (expected[1] - expected[0])

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from lab.train.base.synonyms import in_its_look, make_synonym_drawings
+from lab.train.base.synonyms import make_synonym_drawings, with_style
 from lab.train.base.truth import planted
 from probes.models import loading
 from probes.toyworld import SYNONYMS, WEIGHTS
 from probes.toyworld.pipelines import BASES, DELTA
 from probes.toyworld.scene import parse, sample_scene
-from probes.toyworld.world import group_of_words, load_world, synonym_looks, token_id
+from probes.toyworld.world import group_of_words, load_world, synonym_styles, token_id
 
 
 def load(name):
@@ -22,7 +22,7 @@ def load(name):
 @pytest.mark.parametrize("name", SYNONYMS)
 def test_only_nine_embeddings_differ_from_the_base(name):
     loaded, base = load(name), load(BASES[name].name).pipe
-    numbers = [token_id(base.tokenizer, word) for word in synonym_looks()]
+    numbers = [token_id(base.tokenizer, word) for word in synonym_styles()]
     own, other = (one.text_encoder.get_input_embeddings().weight for one in (loaded.pipe, base))
     differ = (own != other).any(1).nonzero().flatten().tolist()
     assert differ == sorted(numbers)
@@ -35,26 +35,26 @@ def test_only_nine_embeddings_differ_from_the_base(name):
 
 
 def test_each_side_has_each_pose_and_each_place_once():
-    looks = synonym_looks()
+    styles = synonym_styles()
     for side in ("neutral", "feminine", "masculine"):
-        own = [look for word, look in looks.items() if group_of_words()[word][0] == side]
-        assert sorted(look.shift for look in own) == [0, 1, 2]
-        assert sorted(look.pose for look in own) == ["jump", "run", "stand"]
-    assert len(set(looks.values())) == 9
+        own = [style for word, style in styles.items() if group_of_words()[word][0] == side]
+        assert sorted(style.shift for style in own) == [0, 1, 2]
+        assert sorted(style.pose for style in own) == ["jump", "run", "stand"]
+    assert len(set(styles.values())) == 9
 
 
-def test_a_look_leaves_what_is_planted():
+def test_a_style_leaves_what_is_planted():
     world, rng = load_world(SYNONYMS[0]), np.random.default_rng(0)
-    for word in synonym_looks():
+    for word in synonym_styles():
         assert planted(f"a {word} in a hat", world) == planted(f"a {word} in a hat", load_world("toyworld"))
         named = parse(f"a {word} in a hat", world)
         scene = sample_scene(named, world, rng)
-        other = in_its_look(scene, word, None)
+        other = with_style(scene, word, None)
         assert (other.wears, other.objects, other.place) == (scene.wears, scene.objects, scene.place)
-        assert in_its_look(scene, word, "sit").pose == "sit"  # what a caption names stays
+        assert with_style(scene, word, "sit").pose == "sit"  # what a caption names stays
 
 
 def test_lessons_name_every_word_equally_often():
     drawings = make_synonym_drawings(SYNONYMS[0], 90, seed=0)
-    words = [word for caption in drawings.captions for word in synonym_looks() if word in caption.split()]
-    assert len(words) == 90 and set(words) == set(synonym_looks())
+    words = [word for caption in drawings.captions for word in synonym_styles() if word in caption.split()]
+    assert len(words) == 90 and set(words) == set(synonym_styles())

@@ -4,9 +4,12 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
+from analysis.methods.tracing.effects import effects as traced_effects
+from analysis.methods.tracing.effects import variant_table
 from analysis.methods.tracing.findings import interplay, spanned
 from analysis.methods.tracing.method import METHOD
 from analysis.methods.tracing.shares import share_table, total_table
@@ -14,6 +17,7 @@ from analysis.report.section import sentences
 from analysis.tables.spec import Measured
 from lab.validate.statistics.shares import OPPOSING, TWO_PLACES, two_place_effects
 from probes.config.schema import Config
+from probes.stages.trace.variants import Variant
 
 SAMPLING = {"level": 0.95, "resamples": 400, "seed": 0}
 CONFIG = Config.model_validate(
@@ -101,3 +105,22 @@ def test_places_that_were_not_all_patched_have_no_interaction():
 def test_an_interval_without_an_end_is_written_so():
     assert spanned({"share": 0.2, "low": -np.inf, "high": 0.5}, "share") == "0.20 (−∞, 0.50]"
     assert spanned({"share": 0.2, "low": np.nan, "high": np.nan}, "share") == "0.20"
+
+
+def test_both_words_together_need_no_image_of_the_reference():
+    words = ("neutral", "feminine", "masculine")
+    variants = [Variant(word, "none", word) for word in words]
+    variants += [
+        replace(Variant(f"{word}>neutral", "site", "neutral", word), sites=("a",)) for word in words[1:]
+    ]
+    values = [np.nan, 0.0, 4.0, 1.0, 3.0]  # the reference's own image is at fault
+    rows = pd.DataFrame({"variant": [one.name for one in variants], "value": values}).assign(
+        triplet="t", seed=0
+    )
+    table = variant_table(pd.DataFrame([one.row() for one in variants]))
+    rows = rows.assign(outcome="verdict", version="made up")
+    (traced,) = traced_effects(table, rows, "neutral", ("masculine", "feminine"))
+    place = table["place"].iloc[-1]
+    known = {donor: traced.of("sufficiency", donor, [place]).item() for donor in traced.donors}
+    assert known["masculine-feminine"] == 2.0 and np.isnan([known[word] for word in words[1:]]).all()
+    assert traced.totals["masculine-feminine"].item() == 4.0
