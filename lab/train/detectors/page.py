@@ -13,11 +13,12 @@ from typing import Any
 from analysis.observe.objects.engines.grounded import OWN_NMS
 from lab.templates import render
 from lab.train.detectors.measure import BOX_THRESHOLD, INDICATORS
-from lab.train.detectors.tagger_quality import BAR, NOISE
+from lab.train.detectors.tagger_quality import BAR
 from probes import command_line
 from probes.toyworld import WEIGHTS
 
 BARS = {"mask IoU": 0.80, "AP50": 0.85, "recall and precision": 0.85}
+FEWEST = 5  # images of a class and word that the page names
 FOLDERS = ("sam", "grounding-dino", "ram")
 FOUND = {
     "presence": "label seen",
@@ -31,21 +32,22 @@ TAGGED = {"renderings": "renderings", "drawn": "images drawn by the benchmark mo
 def page() -> str:
     """Return the page in Markdown, from ``quality.json`` beside each detector's weights."""
     sam, dino, ram = (_read(name, "quality") for name in FOLDERS)
+    found = {what: _rates(dino[f"generated_{name}"]["rates"]) for name, what in FOUND.items()}
+    kept = found[FOUND["run_presence"]]
     return render(
         "detectors",
         bars=BARS,
         indicators=INDICATORS,
-        history={name: _read(name, "recipe")["history"] for name in FOLDERS},
         sam=sam,
         dino=dino,
-        found={what: _rates(dino[f"generated_{name}"]["rates"]) for name, what in FOUND.items()},
+        found=found,
+        worst=[row for row in kept.values() if _is_low(row, kept)],
         box_threshold=BOX_THRESHOLD,
         own_nms=OWN_NMS,
         ram=ram,
         tagged=TAGGED,
         bar=BAR,
         below={name: _below(ram[name]) for name in TAGGED},
-        noise=NOISE,
     )
 
 
@@ -55,6 +57,15 @@ def _read(detector: str, name: str) -> dict[str, Any]:
 
 def _rates(rates: list[dict[str, Any]]) -> dict[tuple[str, str, str], dict[str, Any]]:
     return {(row["quantity"], row["object"], row["indicator"]): row for row in rates}
+
+
+def _is_low(row: dict[str, Any], rates: dict[tuple[str, str, str], dict[str, Any]]) -> bool:
+    """Whether a row is the recall of a class and word that is below the bar, or whose precision is."""
+    name, bar = row["object"], BARS["recall and precision"]
+    precision = rates.get(("precision", name, row["indicator"]), row)["value"]
+    return (
+        row["quantity"] == "recall" and name != "all" and row["n"] >= FEWEST and min(row["value"], precision) < bar
+    )
 
 
 def _below(table: dict[str, Any]) -> list[str]:
