@@ -23,7 +23,6 @@ def quality_page() -> str:
         objects=len(load_world().objects),
         places=len(load_world().places),
         unet=figures["toyworld"]["unet_parameters"] / 1e6,
-        history=json.loads((WEIGHTS / "recipe.json").read_text())["history"],
         figures=figures,
     )
     sections = (

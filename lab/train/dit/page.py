@@ -15,13 +15,12 @@ LEANING = ("dress", "tie")  # of the feminine mixture, and of the masculine one
 
 
 def transformers_section(folder: Path = WEIGHTS) -> str:
-    """Return the section in Markdown, from what was measured of each and of its U-Net, and from its recipe."""
+    """Return the section in Markdown, from what was measured of each and of its U-Net."""
     rows = [
         {
             "name": name,
             "measured": _read(folder / name / "quality.json"),
             "teacher": _read(folder / teacher / "quality.json"),
-            "history": _read(folder / name / "recipe.json")["history"],
         }
         for name, teacher in TEACHERS.items()
     ]

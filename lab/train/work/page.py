@@ -44,7 +44,7 @@ def _stored(folder: Path) -> dict[str, Any]:
     least = min(measured["nouns"], key=measured["nouns"].get)
     return {
         "measured": measured,
-        "recipe": {"history": (), **recipe},
+        "recipe": recipe,
         "rows": rows,
         "rates": measured["verdict_rates"],
         "size": (folder / "delta.safetensors").stat().st_size / 1000,
