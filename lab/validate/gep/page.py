@@ -7,8 +7,9 @@ from typing import Any
 
 from lab.templates import render
 from lab.validate.gep.readings import CHECKER, ESTIMATES, READ, UNNAMED
-from lab.validate.gep.result import OURS, SHOWN
+from lab.validate.gep.result import OURS, PREDICTIONS, SHOWN
 
+WORST = 3  # attributes that are named
 MEASURES = {
     "tau": "τ-b",
     "mcc": "MCC",
@@ -21,7 +22,7 @@ MEASURES = {
 def page(results: Mapping[str, Any]) -> str:
     """Return the page from results by benchmark model, of `lab.validate.gep.result.audit_result`."""
     some = next(iter(results.values()))
-    unnamed = {name: result["settings"][UNNAMED] for name, result in results.items()}
+    areas = some["settings"][UNNAMED]["auc"][PREDICTIONS]
     return render(
         "gep_audits",
         **{name: some[name] for name in ("images", "steps", "dtype")},
@@ -34,8 +35,7 @@ def page(results: Mapping[str, Any]) -> str:
         sources=(CHECKER, *ESTIMATES, OURS),
         measures=MEASURES,
         shown=SHOWN,
-        attributes=list(some["settings"][UNNAMED]["frequencies"]),
-        areas={f"{name}: {one}": cell["auc"][one] for name, cell in unnamed.items() for one in ESTIMATES},
+        worst=sorted((area[0], name) for name, area in areas.items())[:WORST],
     )
 
 
