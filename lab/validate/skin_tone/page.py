@@ -36,7 +36,6 @@ def page(kinds: dict[str, Sequence[PictureReading]], figure: str, run: str) -> s
         files=readings(as_files()),
         lights=", ".join(f"{name} ({what})" for name, what in LIGHTS.items()),
         lit=readings(in_lights("bradford")),
-        channels=readings(seen for seen in in_lights("channels") if "set right" in seen.name),
         guessed=readings(guessed("bradford")),
         skins=[(colour_of(number), tone) for number, tone in enumerate(palette_tones())],
         found=[(kind, len(read), *found(read)) for kind, read in kinds.items()],
