@@ -53,7 +53,7 @@ def _picture_file(config: Config, index: int) -> tuple[str, Path]:
     """Return the name and the file of the picture that the images of prompt number `index` start from."""
     path = Path(config.generate.from_images or "")
     name = config.prompts[index].levels.get(PICTURE)
-    return (path.name, path) if name is None else (name, path / name)
+    return (PICTURE, path) if name is None else (name, path / name)
 
 
 @cache
