@@ -35,6 +35,7 @@ HAS: dict[str, tuple[str, ...]] = {
     "docs/how_to/alignment.md": ("pictures",),
     "docs/how_to/decoding.md": ("triplets.yaml",),
     "docs/how_to/diffusion_transformers.md": ("triplets.yaml", "runs/first-light"),
+    "docs/how_to/image_to_image.md": ("pictures",),
     "docs/how_to/labelled_pictures.md": ("portraits",),
     "docs/how_to/latex.md": ("runs/first-light",),
     "docs/how_to/mitigation.md": ("triplets.yaml", "runs/before"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from probes.config.schema import Config
@@ -55,6 +55,7 @@ class RunPlan:
             first,
             *_word_lines(config),
             *_prompt_lines(config),
+            *_picture_lines(config, self.source),
             contrasts_line(config),
             *warnings(config, self.samples),
             *([f"not read: {_join_first(unread, SIDES)}"] if unread else []),
@@ -103,6 +104,10 @@ def _plan_generation(request: Request) -> RunPlan:
         )
     samples = plan.plan(config, tokenizers, limit, file)
     requirements.check(config, source)
+    if config.generate.from_images is not None:
+        from probes.stages.starting_pictures import picture_digests
+
+        picture_digests(config)  # raises for one that cannot be read
     if config.capture.keep and (request.dry or request.includes("generate")):
         from probes.stages.estimate import require_allowed_size
 
@@ -132,6 +137,7 @@ def _resolve_model(request: Request) -> Source:
     config, overwrite = request.config, request.overwrite
     revision = config.revision or (None if overwrite else directory.pinned_revision(config))
     source = loading.resolve(config.model, weights=False, revision=revision, variant=config.variant)
+    source = replace(source, from_pictures=config.generate.from_images is not None)
     requirements.check_before_weights(config, source)
     if request.includes("trace"):
         from probes.stages.trace.requirements import trace_plan
@@ -178,6 +184,20 @@ def _prompt_lines(config: Config) -> list[str]:
     texts = [" ".join(prompt.main_text(config.reference).split())[:WIDTH] for prompt in prompts[:PROMPTS]]
     more = [f"  and {len(prompts) - PROMPTS:,} more"] if len(prompts) > PROMPTS else []
     return [f"{len(prompts):,} prompt{'s' * (len(prompts) > 1)}", *(f"  {text}" for text in texts), *more]
+
+
+def _picture_lines(config: Config, source: Source) -> list[str]:
+    """Return a line on the pictures that images start from, and the steps that are taken; none without pictures."""
+    if config.generate.from_images is None:
+        return []
+    from probes.models.loading import meta_pipeline
+    from probes.stages.starting_pictures import picture_digests
+
+    steps, strength = config.sampler.steps, config.generate.strength
+    pipe = meta_pipeline(source, config.sampler.scheduler, steps)
+    calls, count = source.architecture.denoiser_calls(pipe, steps, strength), len(picture_digests(config))
+    counted = f"{count} picture{'s' * (count > 1)} of {config.generate.from_images}"
+    return [f"starts from {counted}, strength {strength:g}: the denoiser runs {calls} times in {steps} steps"]
 
 
 def _join_first(values: Sequence[object], most: int) -> str:

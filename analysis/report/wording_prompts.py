@@ -20,7 +20,9 @@ PERSON = "{person}"
 def origin_sentence(samples: pd.DataFrame, config: Config) -> str:
     """Say who drew the images of a run, and what those of a triplet share."""
     if config.images is None:
-        return shared_sentence(samples, config.paired) if config.compares else ""
+        started = f"Images start from pictures (image to image, strength {config.generate.strength:g})"
+        shared = shared_sentence(samples, config.paired) if config.compares else ""
+        return f"{started}, those of a triplet from one. {shared}" if config.generate.from_images else shared
     return sentence("prompts", "origin", config.compares, config.paired)
 
 

@@ -221,11 +221,16 @@ class Architecture(ABC):
         """The final latent z0 as the denoiser scales it, from the decoder's input; both (rows, channels, h, w)."""
         return latents.final_latent(pipe.vae, decoder_input)
 
-    def denoiser_calls(self, pipe: Any, steps: int) -> int:
-        """Number of timesteps at which the denoiser is called in this many steps; second-order schedulers have more."""
+    def denoiser_calls(self, pipe: Any, steps: int, strength: float | None = None) -> int:
+        """Number of timesteps at which the denoiser is called in this many steps; second-order schedulers have more.
+
+        Image to image takes the share `strength` of the steps, as its pipeline counts them.
+        """
         scheduler = copy.deepcopy(pipe.scheduler)
         set_steps(scheduler, steps)
-        return len(scheduler.timesteps)
+        if strength is None:
+            return len(scheduler.timesteps)
+        return len(type(pipe).get_timesteps(SimpleNamespace(scheduler=scheduler), steps, strength, "cpu")[0])
 
     # Guidance and predictions
 

@@ -46,6 +46,8 @@ class Layout:
         What the pipeline puts around prompts, by a name that `hooks.prompt.given` knows; "" where it is nothing.
     unguided : float
         The largest scale at which the denoiser is not called without the prompt, too.
+    pictured : bool
+        Whether its classes that start from pictures, called ...Img2ImgPipeline and ...InpaintPipeline, are read, too.
     """
 
     pipeline: str
@@ -60,6 +62,7 @@ class Layout:
     guidance: str = "classifier-free"
     unguided: float = 1.0
     template: str = ""
+    pictured: bool = False
 
     @classmethod
     def from_towers(
@@ -103,9 +106,16 @@ class Layout:
         """All components: the tokenizers, then those with weights."""
         return (*self.tokenizers, *self.networks)
 
-    def pipeline_class(self) -> Any:
-        """Import and return the pipeline's class."""
-        return getattr(importlib.import_module(self.library), self.pipeline)
+    @property
+    def pipelines_of_pictures(self) -> tuple[str, ...]:
+        """Names of the classes for image to image and for inpainting; empty where they are not read."""
+        tasks = ("Img2Img", "Inpaint") if self.pictured else ()
+        return tuple(self.pipeline.replace("Pipeline", f"{task}Pipeline") for task in tasks)
+
+    def pipeline_class(self, from_pictures: bool = False) -> Any:
+        """Import and return the pipeline's class, or that of the same parts for image to image."""
+        name = self.pipelines_of_pictures[0] if from_pictures else self.pipeline
+        return getattr(importlib.import_module(self.library), name)
 
 
 class MisfitError(HookError):

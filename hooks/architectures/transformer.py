@@ -43,7 +43,7 @@ class Transformer(Architecture):
         double = any(stack.role == "joint" and not stack.single for stack in row.stacks)
         self.readings = ("mass", "share", *(("output",) if double else ()))
         self.masked = bool(row.masks) or row.listed
-        self.pipelines = (row.layout.pipeline,)
+        self.pipelines = (row.layout.pipeline, *row.layout.pipelines_of_pictures)
         self.layouts = (row.layout,)
 
     # What it is made of
@@ -142,6 +142,8 @@ class Transformer(Architecture):
         row, arguments = self.row, self._arguments_by_name(args, kwargs)
         lengths, states = self._text_lengths(arguments), stack_rows(arguments["encoder_hidden_states"])
         latent = stack_rows(arguments["hidden_states"])
+        if row.layout.pictured and not row.packed:  # for inpainting, a mask and a picture may be behind it
+            latent = latent[:, : pipe.vae.config.latent_channels]
         branches = branches or self._pipeline_branches(pipe)
         if latent.shape[0] % len(branches):
             raise branches_error(pipe, branches, len(latent), "a number that they do not divide")

@@ -46,23 +46,21 @@ class UNet(Architecture):
     models = "Stable Diffusion 1.x, 2.x or XL"
     denoiser_name = "U-Net"
     denoiser_part = "unet"
-    pipelines = (
-        "StableDiffusionPipeline",
-        "StableDiffusionImg2ImgPipeline",
-        "StableDiffusionInpaintPipeline",
-        "StableDiffusionInstructPix2PixPipeline",
-        "StableDiffusionXLPipeline",
-        "StableDiffusionXLImg2ImgPipeline",
-        "StableDiffusionXLInpaintPipeline",
-    )
     layouts = (
-        Layout.from_towers("StableDiffusionPipeline", _DENOISER, ((TOKENIZERS, TEXT_MODELS),)),
+        Layout.from_towers("StableDiffusionPipeline", _DENOISER, ((TOKENIZERS, TEXT_MODELS),), pictured=True),
         Layout.from_towers(
             "StableDiffusionXLPipeline",
             _DENOISER,
             ((TOKENIZERS, TEXT_MODELS), (TOKENIZERS, TEXT_MODELS[1:])),
             pooled=True,
+            pictured=True,
         ),
+    )
+    pipelines = (
+        *(name for layout in layouts for name in (layout.pipeline, *layout.pipelines_of_pictures)),
+        "StableDiffusionInstructPix2PixPipeline",
+        "StableDiffusionAdapterPipeline",
+        "StableDiffusionXLAdapterPipeline",
     )
     predicts = ("epsilon", "v_prediction", "sample")
 

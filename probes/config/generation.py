@@ -178,6 +178,16 @@ class Generate(Section):
     ] = option("auto", unit="processes", example=2, alters="nothing")
     """Processes of this machine that generate, observe and measure. `auto`: as many as cores and memory allow,
     or one on each GPU (of one kind); their number alters no byte of what is stored."""
+    # known by the content of its pictures
+    from_images: str | None = option(
+        null="images start from noise alone", min_length=1, example="portraits", alters="nothing"
+    )
+    """A picture that images start from, or a folder of pictures, by its path beside triplets.yaml: image to
+    image (docs/how_to/image_to_image.md). Of a folder every prompt starts from every picture, unless the level
+    `picture` of each prompt names one."""
+    strength: float = option(0.6, gt=0, le=1, unit="share of the steps", example=0.8)
+    """How far images leave the picture of `from_images`: the share of the steps that are taken from it with
+    noise added. At 1 hardly anything of it is left."""
 
 
 class Cluster(Section):

@@ -52,11 +52,13 @@ from probes.fields.types import (
     types_in,
 )
 from probes.fields.yaml import Options, YamlSource, error_line, locate_errors, read_yaml, yaml_text
-from probes.paths import display_name, expand_run
+from probes.paths import display_name, expand, expand_run
+from probes.prompts.pictures import add_pictures
 from probes.prompts.prompt import SKILL, check_prompts, from_written
 from probes.prompts.source import Prompts, prompt_defaults
 
 STAGES = ("generate", "observe", "trace", "measure", "report")  # of a run, in their order
+_STRENGTH = ("generate", "strength")
 INDICATORS = 40  # every pair of them is compared at every site and step
 
 ImageReader = Callable[..., Mapping[str, Any]]  # `complete_configuration` of `probes.stages.external_images`
@@ -196,12 +198,14 @@ class Config(Section):
         return prompt_defaults(data, reference, Path(context.get("folder", "")), context.get("loaded", []))
 
     @model_validator(mode="after")
-    def _check_consistency(self) -> Config:
+    def _check_consistency(self, info: ValidationInfo) -> Config:
         """Check fields against each other, raising an error at conflicts; resolve contrasts and order the prompts."""
+        self._resolve_pictures(Path((info.context or {}).get("folder", "")))
         checks.check_indicators(self.indicators, self.reference)
         contrasts = checks.resolve_contrasts(self.contrasts, self.indicators, self.reference)
         object.__setattr__(self, "contrasts", contrasts)
-        check_prompts(self.prompts, list(self.indicators), of_images=self.images is not None)
+        by_levels = self.images is not None or self.generate.from_images is not None
+        check_prompts(self.prompts, list(self.indicators), by_levels=by_levels)
         if any(SKILL in prompt.levels for prompt in self.prompts):
             from probes.prompts import paintskills
 
@@ -220,6 +224,23 @@ class Config(Section):
                 at=("seeds",) if seeds > prompts else ("prompts",),
             )
         return self
+
+    def _resolve_pictures(self, folder: Path) -> None:
+        """Make the path of pictures to start from absolute, and put them into the prompts; an error if none fits."""
+        generate, steps = self.generate, self.sampler.steps
+        if generate.from_images is None:
+            if generate.strength != Generate.model_fields["strength"].default:
+                raise fail("expected `from_images` beside it, got none: add it, or take it out", at=_STRENGTH)
+            return
+        if int(steps * generate.strength) < 1:
+            raise fail(
+                f"expected at least one of {steps} steps, got {generate.strength:g} of them: raise it, or the steps",
+                at=_STRENGTH,
+            )
+        path = expand(generate.from_images, "generate.from_images", folder).absolute()
+        resolved = generate.model_copy(update={"from_images": str(path)})
+        object.__setattr__(self, "generate", resolved)
+        object.__setattr__(self, "prompts", add_pictures(self.prompts, path))
 
     def _check_stop(self) -> None:
         """Raise an error if a run cannot stop early: external images, no contrast, shared noise, or too few prompts."""

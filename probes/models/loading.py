@@ -177,6 +177,8 @@ def load(
         networks = {name: read_network(source, name, stored) for name in networks}
         pipe = assemble_pipeline(source, networks, chosen)
         _, _, variant = stored_weights(source, layout.denoiser.name)
+    if source.from_pictures and not isinstance(pipe, layout.pipeline_class(True)):
+        pipe = assemble_pipeline(source, {name: getattr(pipe, name) for name in networks}, chosen)
     pipe.scheduler = chosen
     require_finite(source, pipe, "float32", "download it again")
     try:

@@ -35,6 +35,12 @@ def check_before_weights(config: Config, source: Source) -> None:
     """
     loading.pick_model_dtype(source, config.generate.dtype, "cuda")
     architecture, layout = source.architecture, source.layout
+    custom = source.kind == "bundled" and architecture.transformer  # a pipeline of their own
+    if config.generate.from_images is not None and (custom or not layout.pictured):
+        raise UserError(
+            "generate.from_images: expected a Stable Diffusion 1, 2, XL or 3 or FLUX.1, got"
+            f" {source.name} ({layout.pipeline}), which is not run from pictures here: take it out"
+        )
     scale = config.sampler.guidance_scale
     if scale is not None and not architecture.takes_guidance(source.denoiser_config):
         raise UserError(

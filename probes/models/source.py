@@ -48,7 +48,8 @@ class Source:
 
     `kind` is ``bundled``, ``hub``, ``folder`` or ``file``; `config` is the folder that describes the pipeline;
     `revision` the commit of a model of the hub; `variant` the weights that are asked for, None for full precision;
-    `bases` other models' folders, whose files stand in, in this order, for those that this one lacks.
+    `bases` other models' folders, whose files stand in, in this order, for those that this one lacks; `from_pictures`
+    whether its pipeline is that for image to image.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Source:
     revision: str | None = None
     variant: str | None = None
     bases: tuple[Path, ...] = ()
+    from_pictures: bool = False
     _contents: dict[Path, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:

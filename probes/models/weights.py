@@ -108,7 +108,7 @@ def assemble_pipeline(
     source: Source, networks: dict[str, torch.nn.Module], scheduler: SchedulerMixin
 ) -> DiffusionPipeline:
     """Return a pipeline of the given networks and scheduler with the model's tokenizers, and no safety checker."""
-    kind = source.layout.pipeline_class()
+    kind = source.layout.pipeline_class(source.from_pictures)
     takes = inspect.signature(kind.__init__).parameters
     absent = {name: None for name, one in takes.items() if name != "self" and one.default is one.empty}
     settings = {

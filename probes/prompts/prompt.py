@@ -23,6 +23,7 @@ from probes.prompts.grammar.english import fit_article
 TEXT, LEVELS, ID, SYSTEM_PROMPT = "text", "levels", "id", "system_prompt"
 ABOUT = (ID, LEVELS, SYSTEM_PROMPT)  # keys of a written prompt that are no text of it
 SKILL = "skill"  # the level of a prompt that asks for one
+PICTURE = "picture"  # the level that names the picture which images start from
 ID_LENGTH = 100  # characters
 IndicatorForms = Mapping[str, tuple[str, str]]  # by indicator, its word for a person and the plural
 
@@ -132,10 +133,10 @@ def _check_template(text: str, at: KeyPath) -> None:
         raise fail(f"expected no braces but {PERSON}, got {shown(text)}: take them out", at=at)
 
 
-def check_prompts(prompts: Sequence[Prompt], indicators: Sequence[str], *, of_images: bool = False) -> None:
+def check_prompts(prompts: Sequence[Prompt], indicators: Sequence[str], *, by_levels: bool = False) -> None:
     """Raise an error if an indicator's text is missing, unknown or repeated, or prompts are equal or share an id.
 
-    ``of_images``: the prompts are those of images that are there; some may differ in their levels alone.
+    ``by_levels``: prompts may differ in their levels alone, as where images exist already or start from pictures.
     """
     ids: dict[str, int] = {}
     first: dict[str, int] = {}
@@ -145,7 +146,7 @@ def check_prompts(prompts: Sequence[Prompt], indicators: Sequence[str], *, of_im
             _check_texts(prompt.texts, indicators, at)
         # what it asks for, equal for all that text encoders do not tell apart
         texts = sorted((name, normalize_text(text)) for name, text in prompt.texts.items())
-        levels = dict(prompt.levels) if of_images or SKILL in prompt.levels else {}
+        levels = dict(prompt.levels) if by_levels or SKILL in prompt.levels else {}
         key = repr((normalize_text(prompt.template), texts, levels, prompt.system_prompt or ""))
         if key in first:
             raise fail(f"the same as prompts[{first[key]}]: keep one", at=at)

@@ -159,6 +159,8 @@ def generated_fields(config: Mapping[str, Any]) -> dict[str, Any]:
         fields |= {"capture.keep_places": None, "capture.keep_dtype": None}
     if fields.get("capture.definition") in _DEFAULT_DEFINITIONS:
         fields["capture.definition"] = "default"
+    if not (config.get("generate") or {}).get("from_images"):
+        fields.pop("generate.strength", None)
     limit, prompts = fields.get("limit"), fields.get("prompts", ())
     fields["limit"] = limit if limit and limit < len(prompts) else None  # a limit beyond the end is none
     captions = any(isinstance(prompt, Mapping) for prompt in prompts)

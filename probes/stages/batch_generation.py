@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ from probes.prompts.sample import Sample, TextTowers, indicator_spans
 from probes.runs import record, rows, schemas
 from probes.runs.images import NAN, find_faults
 from probes.runs.run import Run
+from probes.stages.starting_pictures import picture_arguments
 
 # numbers beyond float16's 65504 become infinite, bfloat16 keeps 8 bits of them; the model's weights are finite
 _NAN = {
@@ -100,7 +102,7 @@ def load_run_model(
     if not source.path.exists():
         named = source.name.partition("@")[0]
         local = loading.resolve(named, revision=source.revision, variant=source.variant)
-        source = replace(local, name=source.name)
+        source = replace(local, name=source.name, from_pictures=source.from_pictures)
     files = {
         name: value for name, value in (fields or source.file_digests).items() if name.startswith("model/")
     }
@@ -197,11 +199,17 @@ def measure_image_bytes(loaded: loading.LoadedModel, config: Config, trial: Sequ
 
 
 def generate_batch(
-    pipe: Any, config: Config, triplets: Sequence[Sequence[Sample]], tick: Tick, first_id: str = ""
+    pipe: Any,
+    config: Config,
+    triplets: Sequence[Sequence[Sample]],
+    tick: Tick,
+    first_id: str = "",
+    digests: Mapping[str, str] | None = None,
 ) -> RowsByKind:
     """Generate the images of some triplets in one batch, with a probe, and return the rows to store by kind of part.
 
-    UserError if all are NaN and the batch begins with `first_id`, the id of the run's first sample.
+    UserError if all are NaN and the batch begins with `first_id`, the id of the run's first sample, and if a picture
+    to start from is not that of `digests`.
     """
     members, size = [sample for triplet in triplets for sample in triplet], len(triplets[0])
     pairs = [
@@ -212,7 +220,7 @@ def generate_batch(
 
     def count_step(index: int, tensors: dict[str, Any]) -> dict[str, Any]:
         """Add one step to the progress; no tensor is replaced."""
-        tick(len(members) / config.sampler.steps)
+        tick(len(members) / (architecture.planned_steps(pipe) or config.sampler.steps))
         return {}
 
     capture, prompts = config.capture, [sample.prompt for sample in members]
@@ -234,9 +242,9 @@ def generate_batch(
         prompts=prompts if architecture.transformer else None,
         system_prompt=system,
     )
-    seeds = [sample.noise_seed for sample in members]
+    seeds, pictures = [one.noise_seed for one in members], picture_arguments(pipe, config, members, digests)
     with probe, use_system_prompt(pipe, architecture.layouts[0], system) as given:
-        options = {**call_options(pipe, config), **given}
+        options = {**call_options(pipe, config), **pictures, **given}
         images, faults = call_pipeline(pipe, prompts, seeds, count_step, **options)
     if members[0].sample_id == first_id and all(fault == NAN for fault in faults):
         dtype = config.generate.dtype  # the others would be no images either
@@ -272,8 +280,10 @@ def generate_batch(
 def call_options(pipe: Any, config: Config) -> dict[str, Any]:
     """Return the arguments of `call_pipeline` that a resolved configuration sets: sampler settings and image size."""
     names = ("steps", "guidance_scale", "true_cfg_scale", "negative_prompt")
-    height, width = requirements.image_size(pipe, config)
-    return {name: getattr(config.sampler, name) for name in names} | {"height": height, "width": width}
+    size, taken = requirements.image_size(pipe, config), inspect.signature(pipe.__call__).parameters
+    # image to image of a U-Net has the size of the pictures
+    sides = {name: pixels for name, pixels in zip(("height", "width"), size) if name in taken}
+    return {name: getattr(config.sampler, name) for name in names} | sides
 
 
 def call_pipeline(

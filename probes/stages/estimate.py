@@ -56,13 +56,15 @@ def kept_bytes(config: Config, pipe: Any, images: int) -> float:
     capture = config.capture
     if not capture.keep:
         return 0.0
-    shape = shapes(pipe, *image_size(pipe, config))
+    shape, steps = shapes(pipe, *image_size(pipe, config)), config.sampler.steps
+    if config.generate.from_images is not None:
+        steps = architecture_of(pipe).denoiser_calls(pipe, steps, config.generate.strength)
     numbers = 0
     for site in resolve(pipe, capture.keep):
         bare = torch.empty(1, *shape[site.address], device="meta")
         _, positions, channels = site.vectors(bare).shape
         count = {"all": positions, "mean": 1}.get(capture.keep_places) or min(capture.keep_places, positions)
-        numbers += count * channels * (config.sampler.steps if site.per_step else 1)
+        numbers += count * channels * (steps if site.per_step else 1)
     return float(images * numbers * _BYTES[capture.keep_dtype])
 
 

@@ -36,6 +36,7 @@ from probes.stages.batch_generation import (
     keep_recorded_settings,
     resolve_settings,
 )
+from probes.stages.starting_pictures import picture_digests
 
 FIELDS, USED = "part_fields", "batch_triplets"  # of run.json: a run that has the first has begun
 
@@ -72,7 +73,8 @@ def generation(
         size = int(config.generate.batch_triplets)
         smallest = f"the {len(triplets[0])} images of one triplet and seed"
         limit = BatchSize("generate", size, "triplets", 1, smallest, config.generate.dtype)
-        generate_first = partial(generate_batch, first_id=samples[0].sample_id)
+        digests = dict(fields.get("pictures", ()))
+        generate_first = partial(generate_batch, first_id=samples[0].sample_id, digests=digests)
         work = GenerationWork(
             source, config, settings.loaded, settings.threads, fields, limit, batched, generate_first
         )
@@ -127,6 +129,8 @@ def _plan_parts(
         **part_fields(config.resolved()),
         "sampler.scheduler": [scheduler["class"], scheduler["set"]],
     }
+    if config.generate.from_images is not None:
+        fields["pictures"] = [*map(list, picture_digests(config).items())]
     before = run.meta.get(FIELDS) or fields
     if name := first_difference(before, fields):
         old, new = before.get(name), fields.get(name)

@@ -16,7 +16,7 @@ from hooks.prompt.given import replace_system_prompt
 from hooks.prompt.spans import Span, split_words
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.prompts.prompt import SKILL, Prompt, fill_person
+from probes.prompts.prompt import PICTURE, SKILL, Prompt, fill_person
 from probes.prompts.sample import (
     Sample,
     Tokenized,
@@ -63,6 +63,8 @@ def plan(
         key = prompt.main_text(config.reference)  # the text that the noise is a function of
         if SKILL in prompt.levels:  # two skills, or two templates, may come to the same words
             key = f"{prompt.name(triplet)}\n{key}"
+        if config.generate.from_images and PICTURE in prompt.levels:
+            key = f"{prompt.levels[PICTURE]}\n{key}"
         if prompt.system_prompt is not None:
             key = f"{prompt.system_prompt}\n{key}"
         for seed in config.seeds:

@@ -12,10 +12,14 @@ from diffusers import (
     EulerDiscreteScheduler,
     HeunDiscreteScheduler,
     PNDMScheduler,
+    StableDiffusionAdapterPipeline,
+    StableDiffusionImg2ImgPipeline,
     StableDiffusionInpaintPipeline,
     StableDiffusionInstructPix2PixPipeline,
+    StableDiffusionXLAdapterPipeline,
     StableDiffusionXLImg2ImgPipeline,
     StableDiffusionXLInpaintPipeline,
+    T2IAdapter,
     UniPCMultistepScheduler,
 )
 from diffusers.models.attention_processor import Attention, AttnProcessor2_0, IPAdapterAttnProcessor2_0
@@ -24,7 +28,7 @@ from hooks import HookError, Probe
 from hooks.sites import attention_sites, module_at
 from tests.hooks.conftest import PROMPTS, draw, recorded_steps
 from tests.hooks.oracle import recorded
-from tests.tiny import tiny_pipeline
+from tests.tiny import tiny_components, tiny_pipeline
 
 EVERYTHING = {"word_maps": True, "layer_maps": 99, "map_tokens": "all"}
 
@@ -75,10 +79,35 @@ def test_ways_to_call(toy, call):
     check(toy, **call)
 
 
-def test_image_to_image():
-    pipe = tiny_pipeline("sdxl", pipeline_class=StableDiffusionXLImg2ImgPipeline)
+@pytest.mark.parametrize(
+    ("kind", "pipeline_class"),
+    [("sd1", StableDiffusionImg2ImgPipeline), ("sdxl", StableDiffusionXLImg2ImgPipeline)],
+)
+def test_image_to_image(kind, pipeline_class):
+    pipe = tiny_pipeline(kind, pipeline_class=pipeline_class)
     probe, _ = check(pipe, image=picture(32), strength=0.5, num_inference_steps=4)
-    assert len(probe.layer_maps.calls) == 2
+    assert len(probe.layer_maps.calls) == {"sd1": 3, "sdxl": 2}[kind]  # PNDM takes one step twice
+
+
+@pytest.mark.parametrize(
+    ("kind", "channels", "beside"),
+    [
+        ("toy", [16, 32, 32], {"safety_checker": None, "feature_extractor": None}),
+        ("sdxl", [8, 16, 16], {}),
+    ],
+)
+def test_adapters(kind, channels, beside, monkeypatch):
+    """A T2I-Adapter adds to the U-Net's residuals, and to no attention."""
+    monkeypatch.setitem(EVERYTHING, "layer_maps", 1)  # these pipelines plan no number of calls
+    xl = "_xl" if kind == "sdxl" else ""
+    adapter = T2IAdapter(
+        channels=channels, num_res_blocks=1, downscale_factor=4, adapter_type=f"full_adapter{xl}"
+    )
+    cls = StableDiffusionXLAdapterPipeline if xl else StableDiffusionAdapterPipeline
+    pipe, size = cls(**tiny_components(kind), **beside, adapter=adapter.eval()), 32 if xl else 64
+    given = {"height": size, "width": size, "num_inference_steps": 1, "guidance_scale": 4.0}
+    _, images = check(pipe, image=picture(size), **given)
+    assert not np.array_equal(images, draw(pipe, PROMPTS[:2], image=0 * picture(size), **given))
 
 
 @pytest.mark.parametrize(("kind", "in_channels"), [("toy", 9), ("sdxl", 4)])

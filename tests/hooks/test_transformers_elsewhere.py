@@ -9,6 +9,7 @@ import torch
 from hooks import HookError, Probe
 from tests.hooks.attention.test_final import expected_maps
 from tests.hooks.transformers import COMMON, PROMPTS, STEPS, draw, heard, tiers
+from tests.tiny import _vae
 from tests.tiny_transformers import KINDS, tiny_transformer_pipeline
 
 PAIRS = [(0, 1), (0, 2)]
@@ -106,7 +107,7 @@ def test_texts_are_encoded_inside_the_block(dit, kind, texts, call):
     np.testing.assert_allclose(probe.word_map("park", row=1).values, expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("kind", "beside"), [("sd3", "Img2Img"), ("flux-schnell", "Inpaint")])
+@pytest.mark.parametrize(("kind", "beside"), [("chroma", "Img2Img"), ("qwen-image", "Inpaint")])
 def test_pipelines_of_pictures_name_the_one_of_texts(dit, kind, beside):
     plain = type(dit(kind)).__name__
     pipe = getattr(diffusers, plain.replace("Pipeline", f"{beside}Pipeline")).from_pipe(dit(kind))
@@ -118,3 +119,41 @@ def test_pipelines_of_pictures_name_the_one_of_texts(dit, kind, beside):
     with Probe(remedy, word_maps=True) as probe:
         images = draw(remedy, kind)
     assert np.array_equal(images, draw(dit(kind), kind)) and probe.word_map("park", row=1).peak > 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "task", "channels"),
+    [
+        ("sd3", "Img2Img", 4),
+        ("sd3", "Inpaint", 33),  # of which 17 are a mask and a picture
+        ("flux-dev", "Img2Img", 16),
+        pytest.param("flux-schnell", "Inpaint", 16, marks=pytest.mark.slow),
+    ],
+)
+def test_image_to_image_and_inpainting(kind, task, channels, monkeypatch):
+    """Two calls of the denoiser in four steps at strength 0.5, with the same noise and picture in every row."""
+    more = {"out_channels": 16} if channels == 33 else {}
+    base = tiny_transformer_pipeline(kind, in_channels=channels, **more)
+    if more:
+        base.register_modules(vae=_vae(2, latent_channels=16, shift_factor=0.0609, sample_size=32))
+    plain = type(base).__name__
+    pipe = getattr(diffusers, plain.replace("Pipeline", f"{task}Pipeline"))(**base.components)
+    pipe.set_progress_bar_config(disable=True)
+    picture = torch.rand(1, 3, 32, 32, generator=torch.Generator().manual_seed(0)).expand(3, -1, -1, -1)
+    call = {"image": picture, "strength": 0.5, "num_inference_steps": 4}
+    call |= {"true_cfg_scale": 2.0, "negative_prompt": ["a dog"] * 3} if kind == "flux-dev" else {}
+    call |= {"mask_image": torch.ones(3, 1, 32, 32).tril()} if task == "Inpaint" else {}
+    without = draw(pipe, kind, **call)
+    entries = heard(pipe, lambda: draw(pipe, kind, **call), monkeypatch)
+    keep = ["latent", "x0_pred", "latent.final"]
+    with Probe(pipe, keep=keep, word_maps=True, layer_maps=99, prompts=PROMPTS) as probe:
+        images = draw(pipe, kind, **call)
+    assert np.array_equal(images, without)
+    values, text = expected_maps(pipe, kind, probe, entries, "mass")
+    np.testing.assert_allclose(probe.maps.values, values, atol=1e-6, rtol=1e-5)
+    np.testing.assert_allclose(probe.maps.text, text, atol=1e-6, rtol=1e-5)
+    assert probe.layer_maps.calls == (1,) * STEPS
+    first, final = probe.kept["latent"].values[0], probe.kept["latent.final"].values[0]
+    assert first.shape == final.shape and torch.equal(first[0], first[1]) and not torch.equal(*final[:2])
+    if task == "Img2Img":  # the last step goes all the way
+        torch.testing.assert_close(probe.kept["x0_pred"].values[-1], final, rtol=1e-4, atol=1e-5)

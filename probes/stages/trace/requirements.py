@@ -53,6 +53,11 @@ def trace_plan(config: Config, source: Source) -> tuple[PatchSites, list[Variant
             "trace: expected prompts under the model's own system prompt, got others (prompts.system): trace a run"
             " without them"
         )
+    if config.generate.from_images is not None:
+        raise UserError(
+            "trace: expected images that start from noise alone, got pictures (generate.from_images): trace a run"
+            " without them"
+        )
     assert config.trace is not None
     if not config.contrasts:
         raise UserError(
