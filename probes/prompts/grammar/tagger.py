@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 _WORD = re.compile(r"[^\W_]+(?:[-‐'’](?!s\b)[^\W_]+)*|['’]s?\b|[^\w\s]")
 _IN_FRONT_OF = re.compile(r"\b(?:in (?=front of\b)|on (?=top of\b))(front|top)", re.IGNORECASE)
@@ -21,6 +21,20 @@ _NOUNS = ("NN", "NP")
 # A word after these, by tag, may be the last of a noun phrase; a word before those goes on with one.
 _BEFORE_NOUN = ("AT", "AJ", "DT", "CRD", "DPS", "PR", "CJC")
 _WITHIN_PHRASE = (*_NOUNS, "AJ", "CJ", "UNC", "CRD", "ORD")
+
+
+class Token(NamedTuple):
+    """A word or sign of a text: its half-open range of characters, itself and its part-of-speech tag (C5)."""
+
+    start: int
+    end: int
+    text: str
+    tag: str
+
+    @property
+    def low(self) -> str:
+        """The word in lower case, with a plain apostrophe."""
+        return self.text.lower().replace("’", "'")
 
 
 @cache
@@ -49,6 +63,18 @@ def known_singular(word: str) -> str | None:
         return None
     noun = next((reading for reading in possible_tags(word) if reading.startswith(_NOUNS)), "")
     return str(_tagger().analyze(word, pos="NN2")[0]).lower() if noun == "NN2" else word
+
+
+def tagged_words(text: str) -> list[Token]:
+    """Return the words and signs of a text in order, with tags."""
+    matches = list(_WORD.finditer(text))
+    tags = _corrected_tags([match[0] for match in matches])
+    return [Token(*match.span(), match[0], tag) for match, tag in zip(matches, tags, strict=True)]
+
+
+def base_form(verb: str) -> str:
+    """Return the infinitive of a lower-case verb that ends in -s: *carry* of *carries*."""
+    return str(_tagger().analyze(verb, pos="VVZ")[0]).lower()
 
 
 def noun_spans(text: str) -> list[tuple[int, int]]:
