@@ -171,7 +171,7 @@ def neutral_prompts(
             continue
         seen.add(key)
         texts = {
-            name: render(text, edits, *forms, reference=name == reference, articles=source.articles)
+            name: render(text, edits, *forms, name == reference, source.articles)
             if edits
             else replace_person(text, *forms, articles=source.articles, forms=source.human_words)
             for name, forms in words.items()

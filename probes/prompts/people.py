@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -25,73 +24,50 @@ from probes.prompts.neutral import NO_PERSON
 
 SEVERAL = "somebody else beside the person"
 NAME = "a person's name"
-PRONOUN = "a pronoun of somebody who is not named"
 ONE_GENDER = "a word that fits one gender alone"
 
 BEFORE = {"woman": "female", "man": "male"}  # a noun for a person, and the adjective of Wu et al. 2025
-PERSON, FEMININE, MASCULINE = "person", "feminine", "masculine"
+PERSON = "person"
 _KINDS = ("subject", "object", "possessive", "possessive noun", "reflexive")
 _PRONOUNS = {
-    FEMININE: dict(zip(_KINDS, ("she", "her", "her", "hers", "herself"), strict=True)),
-    MASCULINE: dict(zip(_KINDS, ("he", "him", "his", "his", "himself"), strict=True)),
-    "": dict(zip(_KINDS, ("they", "them", "their", "theirs", "themselves"), strict=True)),
+    "feminine": ("she", "her", "her", "hers", "herself"),
+    "masculine": ("he", "him", "his", "his", "himself"),
+    "": ("they", "them", "their", "theirs", "themselves"),
 }
-_GENDER = {word: side for side in (FEMININE, MASCULINE) for word in _PRONOUNS[side].values()}
+_GENDER = {word: gender for gender, words in _PRONOUNS.items() if gender for word in words}
 _THEY = {"is": "are", "was": "were", "has": "have", "does": "do", "isn't": "aren't", "wasn't": "weren't"}
 _THEY |= {"hasn't": "haven't", "doesn't": "don't"}
-_UNNAMED = ("someone", "somebody")
-_BEFORE_OF = (
-    "couple",
-    "family",
-    "crew",
-    "team",
-    "crowd",
-    "staff",
-    "model",
-    "pitcher",
-)  # with *of* no other people
-_NOT_OTHERS = (
-    "american",
-    "asian",
-    "african",
-    "indian",
-    "latino",
-    "teenage",
-    "u",
-    "prayer",
-)  # of Table 2, describe the person
-# after these, capitals are of a place or a thing
-_BEFORE_PLACES = frozenset((
-    *("in", "at", "near", "from", "of", "on", "over", "across", "through", "around", "outside", "inside", "to", "as"),
-    *("toward", "towards", "into", "behind", "above", "under", "like", "about"),
-))  # fmt: skip
+# of Table 2, what describes the person; what is no other people before *of*; what capitals of places stand after
+_NOT_OTHERS = frozenset("american asian african indian latino teenage u prayer".split())  # noqa: SIM905
+_BEFORE_OF = frozenset("couple family crew team crowd staff model pitcher".split())  # noqa: SIM905
+_BEFORE_PLACES = frozenset(
+    "in at near from of on over across through around outside inside to as toward into behind above like about".split()  # noqa: SIM905
+)
 _NOBODY = re.compile(
-    r"\b(?:(?:wo)?m[ae]n|lad(?:y|ie)|boy|girl)(?:['’]?s['’]?)?\s+(?:bun|cave|hole|power|(?:rest|bath|wash|locker )?rooms?"
+    r"\b(?:(?:wo)?m[ae]n|lad(?:y|ie)|boy|girl)(?:['’]?s['’]?)?\s+(?:bun|cave|hole|power|(?:rest|bath|wash)?rooms?"
     r"|toilets?)\b|\b(?:king|queen)[- ]sized?\b|\bbest man\b|\bman[- ]made\b",
     re.IGNORECASE,
 )
-_VERB_S = ("VVZ", "VBZ", "VHZ", "VDZ")
 
 
-@dataclass(frozen=True)
-class Edit:
+class Edit(NamedTuple):
     """A range of characters of a caption that differs between indicators: what it is, and its neutral text."""
 
     start: int
     end: int
-    kind: str  # one of `_KINDS`; person, people, a person (a pronoun that names), role, text, verb
+    kind: str  # one of `_KINDS`; person, people, a person (of a pronoun that names), role, text, verb
     neutral: str = ""
 
 
 class _Mention(NamedTuple):
-    """A noun that names a person: indices of its first and last token, lemma, neutral noun, gender, plural or not."""
+    """A noun for a person: indices of its phrase's first and last token, lemma, gender, and neutral text."""
 
     first: int
     last: int
     lemma: str
-    neutral: str
     gender: str
-    plural: bool
+    neutral: str
+    kind: str  # of its edit
 
 
 @cache
@@ -102,10 +78,10 @@ def _people() -> dict[str, tuple[str, str]]:
         Path(__file__).with_name("grammar").joinpath("people.csv").open(encoding="utf-8", newline="") as file
     ):
         for row in csv.DictReader(file):
-            for gender in (FEMININE, MASCULINE, "either"):
-                for word in row[gender].split():
-                    own = row["neutral"] if gender != "either" or row["neutral"] in ("", PERSON) else word
-                    result[word] = own, "" if gender == "either" else gender
+            for gender, words in [*row.items()][1:]:
+                for word in words.split():
+                    said = row["neutral"] if gender in _PRONOUNS or row["neutral"] in ("", PERSON) else word
+                    result[word] = said, gender if gender in _PRONOUNS else ""
     return result
 
 
@@ -117,50 +93,45 @@ def find_person(caption: str) -> tuple[list[Edit], str, str]:
     >>> find_person("A man and a woman")
     ([], 'somebody else beside the person', 'woman')
     """
-    tokens = tagged_words(caption)
-    if (word := next((token.low for token in tokens if token.low == "pregnant"), "")) != "":
-        return [], ONE_GENDER, word
-    if name := _name(tokens):
+    words = {word.split("'")[0] for word in re.findall(r"[\w'-]+", caption.lower().replace("’", "'"))}
+    if name := person_name(caption):
         return [], NAME, name
-    mentions, other = _mentions(tokens, [match.span() for match in _NOBODY.finditer(caption)])
-    pronouns = [
-        (i, token.low.split("'")[0]) for i, token in enumerate(tokens) if token.low.split("'")[0] in _GENDER
-    ]
-    edits: list[Edit] = []
-    main = next((mention for mention in mentions if mention.gender), mentions[0] if mentions else None)
-    if other and (mentions or pronouns):
-        return [], SEVERAL, other
-    if main is None and not pronouns:
+    if words.isdisjoint(_GENDER) and not any(singular(word) in _people() for word in words):
+        return [], NO_PERSON, ""  # before it is tagged, which takes time
+    if "pregnant" in words:
+        return [], ONE_GENDER, "pregnant"
+    tokens = tagged_words(caption)
+    mentions, other = _mentions(caption, tokens)
+    heads = [(index, token.low.split("'")[0]) for index, token in enumerate(tokens)]
+    pronouns = [(index, word) for index, word in heads if word in _GENDER]
+    if not mentions and not pronouns:
         return [], NO_PERSON, other
     genders = {mention.gender for mention in mentions} | {_GENDER[word] for _, word in pronouns}
-    if {FEMININE, MASCULINE} <= genders or (main and main.plural and pronouns):
-        return [], SEVERAL, pronouns[0][1] if pronouns else mentions[-1].lemma
+    if (
+        other
+        or {"feminine", "masculine"} <= genders
+        or (pronouns and any(m.kind == "people" for m in mentions))
+    ):
+        return [], SEVERAL, other or (pronouns[0][1] if pronouns else mentions[-1].lemma)
+    edits: list[Edit] = []
     for index, mention in enumerate(mentions):
-        span = tokens[mention.first].start, tokens[mention.last].end
-        same = (
-            not index
-            or (mention.lemma == mentions[0].lemma
-            and tokens[mention.first - 1].low in ("the", "this"))
-        )
-        if not same and not _is_predicate(tokens, mentions[index - 1], mention):
+        again = mention.lemma == mentions[0].lemma and tokens[mention.first - 1].low in ("the", "this")
+        if index and not again and not _is_predicate(tokens, mentions[index - 1], mention):
             return [], SEVERAL, mention.lemma
-        edits.append(_mention_edit(caption, span, tokens[mention.last], mention, same))
-    for order, (i, word) in enumerate(pronouns):
-        kind, token = _pronoun_kind(tokens, i, word), tokens[i]
-        span = token.start, token.start + len(word)
-        if main is None and not order:
-            if kind not in ("subject", "possessive") or any(one.tag.startswith("N") for one in tokens[:i]):
-                return [], NO_PERSON if any(one.tag.startswith("N") for one in tokens) else PRONOUN, word
-            edits.append(Edit(*span, "a person", "'s" if kind == "possessive" else ""))
+        kind = "text" if index and not again else mention.kind
+        edits.append(Edit(tokens[mention.first].start, tokens[mention.last].end, kind, mention.neutral))
+    for index, word in pronouns:
+        kind, start = _pronoun_kind(tokens, index, word), tokens[index].start
+        if not edits:  # she names the person
+            if kind not in ("subject", "possessive") or any(
+                one.tag.startswith("N") for one in tokens[:index]
+            ):
+                return [], NO_PERSON, word
+            edits.append(Edit(start, start + len(word), "a person", "'s" if kind == "possessive" else ""))
             continue
-        edits.append(Edit(*span, kind))
-        edits += _verb_edits(tokens, i) if kind == "subject" and word == token.low else []
-    return sorted(edits, key=lambda edit: edit.start), "", ""
-
-
-def person_name(caption: str) -> str:
-    """Return the first word of a caption that is taken for a person's name; empty if none is."""
-    return _name(tagged_words(caption))
+        edits.append(Edit(start, start + len(word), kind))
+        edits += _verb_edits(tokens, index) if kind == "subject" and word == tokens[index].low else []
+    return sorted(edits), "", ""
 
 
 def render(
@@ -168,185 +139,182 @@ def render(
     edits: Sequence[Edit],
     word: str,
     words: str,
-    *,
     reference: bool,
     articles: Articles = "fitting",
 ) -> str:
     """Return a caption with its person said by `word` and the plural `words`; `reference` puts none before a noun."""
     gender = _people().get(singular(words.lower().split()[-1]), ("", ""))[1]
     result, end = "", len(caption)
-    for edit in reversed(edits):
+    for edit in (*reversed(edits), Edit(0, 0, "text")):
         original, text = caption[edit.start : edit.end], edit.neutral
-        if edit.kind in ("person", "people"):
-            text = word if edit.kind == "person" else words
-        elif edit.kind == "a person":
-            text = fit_article("a ", word) + word + edit.neutral
+        starts = caption[: edit.start].rstrip()[-1:] in ("", ".", "!", "?", '"')
+        if edit.kind in (PERSON, "people", "a person"):
+            article = fit_article("a ", word) if edit.kind == "a person" else ""
+            text = article + (words if edit.kind == "people" else word) + edit.neutral
         elif edit.kind == "role" and not reference:
-            text = f"{BEFORE.get(word, word)} {text if text.split()[0].isupper() else text[:1].lower() + text[1:]}"
-        elif edit.kind == "verb":
-            text = original if gender else text
+            inside = starts and not text.split()[0].isupper()
+            text = f"{BEFORE.get(word, word)} {text[:1].lower() + text[1:] if inside else text}"
+        elif edit.kind == "verb" and gender:
+            text = original
         elif edit.kind in _KINDS:
-            text = _PRONOUNS[gender][edit.kind]
-        rest = match_case(text, original) + caption[edit.end : end] + result
-        before = caption[: edit.start]
-        fitted = before if articles == "kept" else fit_article(before, rest.split(maxsplit=1)[0])
-        if fitted != before:  # the article is between this edit and the one before
-            caption, shift = fitted + caption[edit.start :], len(fitted) - len(before)
-            edit = Edit(edit.start + shift, edit.end + shift, edit.kind, edit.neutral)
-        result, end = rest, edit.start
-    return caption[:end] + result
+            text = _PRONOUNS[gender][_KINDS.index(edit.kind)]
+        between = caption[edit.end : end]
+        if articles == "fitting" and result:
+            between = fit_article(between, result.split(maxsplit=1)[0])
+        cased = (
+            text if edit.kind == "role" and not (starts or original.isupper()) else match_case(text, original)
+        )
+        result, end = cased + between + result, edit.start
+    return result
 
 
 def describe(caption: str, edits: Sequence[Edit]) -> str:
-    """Return what was replaced in a caption, as text: ``waitress → server; her → their``."""
-    texts = [(caption[one.start : one.end], render(caption[one.start : one.end], [
-        Edit(0, one.end - one.start, one.kind, one.neutral)
-    ], PERSON, "people", reference=True)) for one in edits]  # fmt: skip
-    return "; ".join(f"{old} → {new}" for old, new in texts if old != new or len(texts) == 1)
+    """Return what was replaced in a caption: ``waitress → server; her → their``."""
+    parts = [
+        (caption[edit.start : edit.end], edit._replace(start=0, end=edit.end - edit.start)) for edit in edits
+    ]
+    return "; ".join(f"{old} → {render(old, [edit], PERSON, 'people', True)}" for old, edit in parts)
 
 
-def _mention_edit(caption: str, span: tuple[int, int], noun: Token, mention: _Mention, same: bool) -> Edit:
-    """Return the edit of a noun for a person; `same`: the noun names the person, not what the person is."""
-    if mention.neutral == PERSON:
-        kind = "a person" if mention.lemma in _UNNAMED else "people" if mention.plural else PERSON
-        return Edit(*span, kind)
-    neutral = mention.neutral if mention.neutral != mention.lemma else noun.text
-    neutral = plural(neutral) if mention.plural and neutral != noun.text else neutral
-    before = caption[span[0] : noun.start]
-    if tokens_before := re.match(r"(?:fe)?male\s+|(?:wo)?m[ae]n\s+|lady\s+", before, re.IGNORECASE):
-        before = before[tokens_before.end() :]
-    return Edit(*span, "role" if same else "text", before + neutral)
-
-
-def _mentions(tokens: Sequence[Token], nobody: Sequence[tuple[int, int]]) -> tuple[list[_Mention], str]:
+def _mentions(caption: str, tokens: Sequence[Token]) -> tuple[list[_Mention], str]:
     """Return the nouns that name a person, and the first word for somebody whom no rule makes neutral."""
-    people, table_2 = _people(), {word.lower() for word in human_words_of_table_2()}
+    people, table_2 = (
+        _people(),
+        {word.lower() for word in human_words_of_table_2()} - _NOT_OTHERS - _GENDER.keys(),
+    )
+    nobody = [range(*match.span()) for match in _NOBODY.finditer(caption)]
     result: list[_Mention] = []
-    other = ""
+    other, adjective = "", None  # the index of female, woman and the like before a noun for a person
     for index, token in enumerate(tokens):
-        if any(start <= token.start < end for start, end in nobody):
-            continue
         lemma = singular(token.low)
-        after = tokens[index + 1] if index + 1 < len(tokens) else Token(0, 0, "", "PUN")
         neutral, gender = people.get(lemma, ("", ""))
-        if lemma in _BEFORE_OF and after.low == "of":
+        after = tokens[index + 1] if index + 1 < len(tokens) else Token(0, 0, "", "PUN")
+        if (lemma in _BEFORE_OF and after.low == "of") or any(token.start in place for place in nobody):
             continue
-        if not neutral:
-            known = lemma in people or (lemma in table_2 and lemma not in (*_GENDER, *_NOT_OTHERS))
-            noun = token.tag.startswith(("N", "PN", "UNC")) and after.tag not in ("NN1", "NN0")
-            other = other or (lemma if known and noun else "")
+        is_noun = token.tag.startswith(("N", "PN", "UNC")) and after.tag not in (
+            "NN1",
+            "NN0",
+        )  # no cowboy hat
+        if neutral == PERSON:
+            if gender and _is_before_person(tokens[index + 1 : index + 4]):
+                adjective = index
+                continue
+            if lemma in ("female", "male") and after.tag.startswith(("N", "AJ")):
+                continue  # a male lion
+        elif not is_noun:
             continue
-        role = _role_after(tokens, index, people)
-        if neutral == PERSON and gender and role:  # a female surgeon, a woman doctor
+        elif not neutral:
+            other = other or (lemma if lemma in people or lemma in table_2 else "")
             continue
-        if lemma in ("female", "male") and after.tag.startswith(("N", "AJ")):
-            continue  # a male lion
-        if neutral != PERSON:
-            if not token.tag.startswith("N") or after.tag in ("NN1", "NN0"):
-                continue  # cooks, a cowboy hat
         first = index
-        while neutral != PERSON and first and _joins(tokens[first - 1], tokens[first]):
-            first -= 1
-        adjective = _adjective_before(tokens, index, people)
+        while (
+            neutral != PERSON
+            and first
+            and (
+                tokens[first - 1].tag in ("NN1", "NN0", "NP0")
+                or (first > 1 and tokens[first - 1].text.istitle())
+            )
+        ):
+            first -= 1  # a tennis player
+        if not result and [one.low for one in tokens[max(0, first - 2) : first]] in (
+            ["as", "a"],
+            ["as", "an"],
+        ):
+            continue  # a bear dressed as a bride
+        many = lemma != token.low
+        kind = (
+            ("people" if many else "a person" if lemma in ("someone", "somebody") else PERSON)
+            if neutral == PERSON
+            else "role"
+        )
+        text = ""
+        if neutral != PERSON:
+            text = token.text if neutral == lemma else plural(neutral) if many else neutral
+            start = tokens[first if adjective is None else adjective + 1].start
+            text = caption[start : token.start] + text
         if adjective is not None:
             first, gender = adjective, people[singular(tokens[adjective].low)][1]
-        result.append(_Mention(first, index, lemma, neutral, gender, lemma != token.low))
+        result.append(_Mention(first, index, lemma, gender, text, kind))
+        adjective = None
     return result, other
 
 
-def _role_after(tokens: Sequence[Token], index: int, people: dict[str, tuple[str, str]]) -> bool:
-    """Return whether the word at `index` describes a noun for a person that follows, within three words."""
-    for token in tokens[index + 1 : index + 4]:
+def _is_before_person(tokens: Sequence[Token]) -> bool:
+    """Return whether these words begin with a phrase of nouns and adjectives that has a noun for a person in it."""
+    for token in tokens:
         if not token.tag.startswith(("N", "AJ")):
             return False
-        if people.get(singular(token.low), ("", ""))[0]:
+        if _people().get(singular(token.low), ("", ""))[0]:
             return True
     return False
-
-
-def _adjective_before(tokens: Sequence[Token], index: int, people: dict[str, tuple[str, str]]) -> int | None:
-    """Return the index of a word as *female* or *woman* that describes the noun at `index`; None without one."""
-    for place in range(index - 1, max(-1, index - 4), -1):
-        if not tokens[place].tag.startswith(("N", "AJ")):
-            return None
-        neutral, gender = people.get(singular(tokens[place].low), ("", ""))
-        if neutral == PERSON and gender:
-            return place
-    return None
-
-
-def _joins(before: Token, noun: Token) -> bool:
-    """Return whether a token is the first part of a compound with the noun after it, as in *tennis player*."""
-    return before.tag in ("NN1", "NN0") and noun.start - before.end == 1
 
 
 def _is_predicate(tokens: Sequence[Token], person: _Mention, mention: _Mention) -> bool:
     """Return whether a noun says what the person is: *a man, a waiter, ...*, *is a nurse*, *dressed as a king*."""
     between = [token.low for token in tokens[person.last + 1 : mention.first]]
-    after = tokens[mention.last + 1].low if mention.last + 1 < len(tokens) else "."
-    if mention.neutral == PERSON or not between or between[-1] not in ("a", "an", "the"):
+    after = [token.low for token in tokens[mention.last + 1 : mention.last + 3]]
+    if mention.kind != "role" or between[-1:] not in (["a"], ["an"], ["the"]):
         return False
-    apposition = between[0] == "," and len(between) <= 3 and after in (",", ".")
+    apposition = (
+        between[-2:-1] == [","] and len(between) < 6 and after[:1] in ([","], ["."]) and "and" not in after
+    )
     return apposition or between[-2:-1] in (["as"], ["is"])
 
 
 def _pronoun_kind(tokens: Sequence[Token], index: int, word: str) -> str:
     """Return which of `_KINDS` the pronoun at `index` is; *her* and *his* by what follows."""
-    kinds = [kind for kind in _KINDS if _PRONOUNS[_GENDER[word]][kind] == word]
-    if len(kinds) == 1:
-        return kinds[0]
+    if word not in ("her", "his"):
+        return _KINDS[_PRONOUNS[_GENDER[word]].index(word)]
     after = tokens[index + 1].tag if index + 1 < len(tokens) else "PUN"
-    describes = after.startswith(("N", "AJ", "CRD", "ORD", "VVG", "VVN", "UNC", "AV"))
-    return (
-        kinds[1 if word == "his" else 0]
-        if not describes or (tokens[index].tag == "PNP" and word == "her")
-        else "possessive"
-    )
+    describes = after.startswith(("N", "AJ", "CRD", "ORD", "VVG", "VVN", "UNC", "AV", "DT"))
+    if describes and (word == "his" or tokens[index].tag != "PNP"):
+        return "possessive"
+    return "object" if word == "her" else "possessive noun"
 
 
 def _verb_edits(tokens: Sequence[Token], index: int) -> list[Edit]:
-    """Return the edits that make verbs agree with *they*, where a subject is at `index`: also those joined by *and*."""
+    """Return the edits that make verbs agree with *they* where a subject is at `index`, also those joined by *and*."""
     result: list[Edit] = []
     expected = True  # a verb of the subject
     for before, token in pairwise(tokens[index:]):
+        short = token.low == "'s"
         if token.low in (",", "and", "or", "but", "then"):
             expected = True
-        elif token.tag in _VERB_S or token.low in _THEY or (token.low == "'s" and before is tokens[index]):
-            if not expected or (before is not tokens[index] and token.low == "'s"):
+        elif short or token.low in _THEY or token.tag in ("VVZ", "VBZ", "VHZ", "VDZ"):
+            if not expected or (short and before is not tokens[index]):
                 break
-            past = token.low == "'s" and (token.tag == "VHZ")
-            neutral = (
-                ("'ve" if past else "'re")
-                if token.low == "'s"
-                else _THEY.get(token.low) or base_form(token.low)
-            )
-            result.append(Edit(token.start, token.end, "verb", neutral))
+            text = "'ve" if token.tag == "VHZ" else "'re"
+            text = text if short else _THEY.get(token.low) or base_form(token.low)
+            result.append(Edit(token.start, token.end, "verb", text))
             expected = False
-        elif token.tag in ("CJS", "PNP", "PNQ", "PUN", "DTQ", "CJT") and token.low != ",":
+        elif token.tag in ("CJS", "PNP", "PNQ", "PUN", "DTQ", "CJT"):
             break
         elif not token.tag.startswith("AV"):
             expected = False
     return result
 
 
-def _name(tokens: Sequence[Token]) -> str:
-    """Return the first word that is taken for a person's name, by its capital, its tag and what is beside it."""
+def person_name(caption: str) -> str:
+    """Return the first word that is taken for a person's name, by its capital, tag and neighbours; empty if none."""
+    if not any(
+        possible_tags(word.lower())[0] == "NP0" for word in re.findall(r"\b[A-Z][^\W\d_]*[a-z]", caption)
+    ):
+        return ""
+    tokens = tagged_words(caption)
     for index, token in enumerate(tokens):
-        if (
-            not token.text[0].isupper()
-            or token.text.isupper()
-            or (index
-            and tokens[index - 1].text[0].isupper())
-        ):
+        before = tokens[index - 1] if index else Token(0, 0, ".", "PUN")
+        title = singular(before.low) in _people()
+        if not token.text[0].isupper() or token.text.isupper() or (before.text[0].isupper() and not title):
             continue
-        starts = not index or tokens[index - 1].low in (".", "!", "?", '"', "“")
-        likely = possible_tags(token.low)[0] == "NP0" and (is_known(token.low) or not starts)
-        end = index + 1
-        while end < len(tokens) and tokens[end].text[0].isupper():
-            end += 1
-        before, after = tokens[index - 1] if index else None, tokens[end] if end < len(tokens) else None
-        thing = before and (before.low in _BEFORE_PLACES or before.tag.startswith(("AT", "DPS", "AJ", "NN1")))
-        verb = before and before.tag.startswith("VV") and not is_known(token.low)
-        if likely and not thing and not verb and not (after and after.tag.startswith("NN")):
+        known, starts = is_known(token.low), before.low in (".", "!", "?", '"', "“")
+        if possible_tags(token.low)[0] != "NP0" or (starts and not known) or before.low in _BEFORE_PLACES:
+            continue
+        after = next((one for one in tokens[index:] if not one.text[0].isupper()), None)
+        thing = before.tag.startswith(("AT", "DPS", "AJ")) or (before.tag.startswith("VV") and not known)
+        if not (
+            thing
+            or (before.tag == "NN1" and not title)
+            or (not title and after and after.tag.startswith("NN"))
+        ):
             return token.text
     return ""
