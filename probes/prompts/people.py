@@ -161,19 +161,19 @@ def render(
         between = caption[edit.end : end]
         if articles == "fitting" and result:
             between = fit_article(between, result.split(maxsplit=1)[0])
-        cased = (
-            text if edit.kind == "role" and not (starts or original.isupper()) else match_case(text, original)
-        )
-        result, end = cased + between + result, edit.start
+        if edit.kind == "role" and not caption.isupper():  # CEO, not FEMALE CEO
+            original = f"{original[0] if starts else ''}xx"
+        result, end = match_case(text, original) + between + result, edit.start
     return result
 
 
 def describe(caption: str, edits: Sequence[Edit]) -> str:
     """Return what was replaced in a caption: ``waitress → server; her → their``."""
-    parts = [
-        (caption[edit.start : edit.end], edit._replace(start=0, end=edit.end - edit.start)) for edit in edits
-    ]
-    return "; ".join(f"{old} → {render(old, [edit], PERSON, 'people', True)}" for old, edit in parts)
+    texts = []
+    for edit in edits:
+        old = caption[edit.start : edit.end]
+        texts.append((old, render(old, [edit._replace(start=0, end=len(old))], PERSON, "people", True)))
+    return "; ".join(f"{old} → {new}" for old, new in texts if old != new)
 
 
 def _mentions(caption: str, tokens: Sequence[Token]) -> tuple[list[_Mention], str]:
@@ -191,10 +191,7 @@ def _mentions(caption: str, tokens: Sequence[Token]) -> tuple[list[_Mention], st
         after = tokens[index + 1] if index + 1 < len(tokens) else Token(0, 0, "", "PUN")
         if (lemma in _BEFORE_OF and after.low == "of") or any(token.start in place for place in nobody):
             continue
-        is_noun = token.tag.startswith(("N", "PN", "UNC")) and after.tag not in (
-            "NN1",
-            "NN0",
-        )  # no cowboy hat
+        is_noun = token.tag.startswith(("N", "PN", "UNC")) and not after.is_singular_noun  # no cowboy hat
         if neutral == PERSON:
             if gender and _is_before_person(tokens[index + 1 : index + 4]):
                 adjective = index

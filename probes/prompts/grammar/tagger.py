@@ -36,6 +36,11 @@ class Token(NamedTuple):
         """The word in lower case, with a plain apostrophe."""
         return self.text.lower().replace("’", "'")
 
+    @property
+    def is_singular_noun(self) -> bool:
+        """Whether the tagger takes it for one; not a word in -ing, which it may not know as a verb (*coding*)."""
+        return self.tag in ("NN1", "NN0") and not self.low.endswith("ing")
+
 
 @cache
 def _tagger() -> Any:
@@ -79,16 +84,14 @@ def base_form(verb: str) -> str:
 
 def noun_spans(text: str) -> list[tuple[int, int]]:
     """Return the half-open character spans of a text's nouns, in order."""
-    matches = list(_WORD.finditer(text))
     prepositions = {match.start(1) for match in _IN_FRONT_OF.finditer(text)}
-    tags = _corrected_tags([match[0] for match in matches])
     return [
-        match.span()
-        for match, tag in zip(matches, tags, strict=True)
-        if tag.startswith(_NOUNS)
-        and match[0][0].isalpha()
-        and match[0].lower() not in _NO_NOUNS
-        and match.start() not in prepositions
+        (token.start, token.end)
+        for token in tagged_words(text)
+        if token.tag.startswith(_NOUNS)
+        and token.text[0].isalpha()
+        and token.text.lower() not in _NO_NOUNS
+        and token.start not in prepositions
     ]
 
 
