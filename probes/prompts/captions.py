@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import io
 import json
 import re
 from collections import Counter
@@ -58,7 +59,7 @@ class LoadedPrompts:
     examples: dict[str, str] = field(default_factory=dict)  # the first of each reason
     # for which words captions were left out as `HUMAN` or `SEVERAL`
     words: Counter[str] = field(default_factory=Counter)
-    rows: list[dict[str, Any]] = field(default_factory=list)  # a row of `write` for each caption
+    rows: list[dict[str, Any]] = field(default_factory=list)  # a row of `table` for each caption
 
     def summary(self) -> list[str]:
         """Return lines for users: counts of captions used and, by reason, left out; notes on unused columns."""
@@ -81,14 +82,15 @@ class LoadedPrompts:
             )
         return [*lines, *self.notes]
 
-    def write(self, path: Path) -> None:
-        """Write a CSV with a row for each caption: what was replaced in it, or why it was left out, and its texts."""
-        with path.open("w", encoding="utf-8", newline="") as file:
-            names = dict.fromkeys(name for prompt in self.prompts for name in prompt.texts)
-            table = csv.DictWriter(file, ["number", ID, "caption", "replaced", "left_out", *names])
-            table.writeheader()
-            texts = {prompt.id: prompt.texts for prompt in self.prompts}
-            table.writerows({**row, **texts.get(row[ID], {})} for row in self.rows)
+    def table(self) -> bytes:
+        """Return a CSV file with a row for each caption: what was replaced in it or why it was left out; its texts."""
+        texts = {prompt.id: prompt.texts for prompt in self.prompts}
+        names = next(iter(texts.values()))
+        file = io.StringIO(newline="")
+        writer = csv.DictWriter(file, ["number", ID, "caption", "replaced", "left_out", *names])
+        writer.writeheader()
+        writer.writerows({**row, **texts.get(row[ID], {})} for row in self.rows)
+        return file.getvalue().encode()
 
 
 def load_captions(
