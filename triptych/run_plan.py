@@ -152,10 +152,11 @@ def _resolve_model(request: Request) -> Source:
 
 
 def warnings(config: Config, samples: Sequence[Sample]) -> list[str]:
-    """Return warnings: too few prompts, words unknown to the model, words of unequal numbers of tokens."""
+    """Return warnings: few prompts, sides of one word, words unknown to the model or of unequal numbers of tokens."""
     read = PromptTokens.from_texts(samples)
     lines = (
         few_prompts_warning(config),
+        single_words_warning(config),
         unknown_words_line(read, config.model),
         token_counts_line(read, config.reference),
     )
@@ -215,6 +216,25 @@ def _sample_table(samples: Sequence[Sample]) -> list[str]:
         for sample in samples
     )
     return [f"{'sample_id':<{width}}  {'seed':>6}  tokens  prompt", *rows]
+
+
+def single_words_warning(config: Config) -> str:
+    """Return the warning that sides of one word have no synonym control; empty if each has two, or none is compared.
+
+    >>> single_words_warning(Config(prompts=["a {person}"]))[:59]
+    'one word for neutral, feminine, masculine: no synonym contr'
+    """
+    controlled = {
+        config.reference if one.control is True else one.control for one in config.indicators.values()
+    }
+    single = [name for name, one in config.indicators.items() if not one.control and name not in controlled]
+    if not config.contrasts or not single:
+        return ""
+    word = config.indicators[single[0]].word
+    return (
+        f"one word for {_join_first(single, CONTRASTS)}: no synonym control, so a gap of people cannot be told from one"
+        f" of words; write {single[0]}: [{word}, SYNONYM, SYNONYM]"
+    )
 
 
 def contrasts_line(config: Config) -> str:

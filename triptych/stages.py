@@ -18,6 +18,7 @@ from probes.locks import MEASURING, locked
 from probes.runs import directory
 from probes.runs.images import faults_line
 from probes.runs.missing import require_matching_parts
+from probes.runs.parts import write_bytes
 from probes.runs.run import Run
 from probes.runs.schemas import OBSERVED_KINDS
 from triptych.request import Request
@@ -152,6 +153,8 @@ def _generate(request: Request, plan: RunPlan, run: Run, call: StageCall) -> Non
 
         assert plan.source is not None
         generate(run, plan.config, plan.samples, plan.source, call)
+    if request.captions:
+        write_bytes(run.path / directory.CAPTIONS, request.captions.table())
     if faulty := run.meta.get("faults"):
         request.print_line(faults_line(faulty, run.meta["images"], [*run.faults()]))
 

@@ -1,12 +1,15 @@
-"""Prompts out of files: neutral captions, of which some are left out for a reason that is counted, and tables.
+"""Prompts out of files: captions, of which some are left out for a reason that is counted, and tables.
 
 Captions are told by a file's ending: tables, JSON as of COCO and Karpathy, text with a caption a line. Which of them
-are neutral is a rule of Wu et al. 2025 (`probes.prompts.neutral`). What is wrong with a file is said in one line.
+are neutral is a rule of Wu et al. 2025 (`probes.prompts.neutral`), which are made so the same rule reversed
+(`probes.prompts.people`). What is wrong with a file is said in one line.
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import json
 import re
 from collections import Counter
@@ -21,10 +24,12 @@ from probes.fields.types import CHARACTERS, KeyPath, shown
 from probes.paths import expand
 from probes.prompts import sets
 from probes.prompts.forms import LEVEL_COLUMNS, PromptSource, PromptTable, parse_form
-from probes.prompts.neutral import HUMAN, exclusion_reason, replace_person
+from probes.prompts.neutral import HUMAN, NO_PERSON, exclusion_reason, replace_person
+from probes.prompts.people import NAME, SEVERAL, Edit, describe, find_person, person_name, render
 from probes.prompts.prompt import ID, LEVELS, IndicatorForms, Prompt, normalize_text
 
 DATASETS = "datasets"
+ONE_PERSON = "one person"  # the rule that makes captions neutral
 DUPLICATE = "said before"
 LONG = "too long"
 UNPRINTABLE = "control characters"
@@ -52,7 +57,9 @@ class LoadedPrompts:
     prompts: list[Prompt] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)  # how many, by reason
     examples: dict[str, str] = field(default_factory=dict)  # the first of each reason
-    words: Counter[str] = field(default_factory=Counter)  # for which words captions were left out as `HUMAN`
+    # for which words captions were left out as `HUMAN` or `SEVERAL`
+    words: Counter[str] = field(default_factory=Counter)
+    rows: list[dict[str, Any]] = field(default_factory=list)  # a row of `table` for each caption
 
     def summary(self) -> list[str]:
         """Return lines for users: counts of captions used and, by reason, left out; notes on unused columns."""
@@ -60,25 +67,41 @@ class LoadedPrompts:
             return [*self.notes]
         count, out = len(self.prompts), self.dropped.total()
         are, out_are = ("is" if number == 1 else "are" for number in (count, out))
-        lines = [f"prompts: {count:,} of {self.read:,} captions of {self.source} {are} neutral"]
+        lines = [f"prompts: {count:,} of {self.read:,} captions of {self.source} {are} taken"]
         lines[0] += f", {out:,} {out_are} left out" if out else ""
         reasons = self.dropped.most_common()
         for reason, number in reasons[:_REASONS]:
             words = ", ".join(f"{word} {count:,}" for word, count in self.words.most_common(3))
-            named = f": {words}" if reason == HUMAN else ""
+            named = f": {words}" if reason in (HUMAN, SEVERAL) else ""
             lines.append(f"  {number:,} {reason}{named}, such as “{self.examples[reason][:_SHOWN]}”")
         if rest := sum(number for _, number in reasons[_REASONS:]):
             lines[-1] += f"; {rest:,} for other reasons"
+        if changed := sum(bool(row["replaced"]) for row in self.rows):
+            lines.insert(
+                1, f"  {changed:,} of them made neutral, such as “{self.examples[ONE_PERSON][:_SHOWN]}”"
+            )
         return [*lines, *self.notes]
 
+    def table(self) -> bytes:
+        """Return a CSV file with a row for each caption: what was replaced in it or why it was left out; its texts."""
+        texts = {prompt.id: prompt.texts for prompt in self.prompts}
+        names = next(iter(texts.values()))
+        file = io.StringIO(newline="")
+        writer = csv.DictWriter(file, ["number", ID, "caption", "replaced", "left_out", *names])
+        writer.writeheader()
+        writer.writerows({**row, **texts.get(row[ID], {})} for row in self.rows)
+        return file.getvalue().encode()
 
-def load_captions(source: PromptSource, words: IndicatorForms, folder: Path) -> LoadedPrompts:
-    """Return prompts from the neutral captions of a file (path relative to `folder`) or Hub data set, with counts."""
+
+def load_captions(
+    source: PromptSource, words: IndicatorForms, folder: Path, reference: str = ""
+) -> LoadedPrompts:
+    """Return prompts from the captions of a file (path relative to `folder`) or Hub data set, with counts."""
     sets.require_supported_options(source, {})
     name = source.from_
     if source.format == DATASETS:
         captions = from_datasets(name, source.split, source.column)
-        result = replace(neutral_prompts(captions, words, source), source=name, format=DATASETS)
+        result = replace(neutral_prompts(captions, words, source, reference), source=name, format=DATASETS)
     else:
         if source.split is not None:
             raise UserError(
@@ -92,7 +115,7 @@ def load_captions(source: PromptSource, words: IndicatorForms, folder: Path) -> 
                 " path, name the format datasets, or go on with a run's own prompts (triptych run runs/NAME)"
             )
         kind, captions, notes = open_captions(path, source.column)
-        result = neutral_prompts(captions, words, source)
+        result = neutral_prompts(captions, words, source, reference)
         result = replace(result, source=str(path), format=kind, file=path, notes=notes)
     if not result.read:
         raise UserError(
@@ -101,41 +124,58 @@ def load_captions(source: PromptSource, words: IndicatorForms, folder: Path) -> 
     if not result.prompts:
         why = "; ".join(f"{count} {reason}" for reason, count in result.dropped.most_common(3))
         raise UserError(
-            f"{result.source}: expected a neutral caption (person or people, and no other word for a human), found"
+            f"{result.source}: expected a caption of one person, or of people of one gender, found"
             f" none in {result.read} ({why}): take other captions, or name their `column`"
         )
     return result
 
 
-def neutral_prompts(captions: Iterable[str], words: IndicatorForms, source: PromptSource) -> LoadedPrompts:
-    """Return a prompt for each distinct neutral caption by the rules in `source`, and counts of others by reason.
+def neutral_prompts(
+    captions: Iterable[str], words: IndicatorForms, source: PromptSource, reference: str = ""
+) -> LoadedPrompts:
+    """Return a prompt for each distinct caption taken by the rule in `source`, and counts of others by reason.
 
-    The words of every indicator (by `words`, for a person and for people) take the place of people's. White space is
-    made single. Two captions are the same where they differ in case and in a full stop at their end alone; the first
-    is kept. An id has the caption's number in the file from 1. A text encoder cannot read captions of more than
-    `max_words` of `source` to their end.
+    The words of every indicator (by `words`, for a person and for people) take the place of people's; that of the
+    `reference` stands before no profession. White space is made single. Two captions are the same where they differ in
+    case and in a full stop at their end alone; the first is kept. An id has the caption's number in the file from 1. A
+    text encoder cannot read captions of more than `max_words` of `source` to their end.
     """
     result = LoadedPrompts()
     seen: set[str] = set()
     for result.read, caption in enumerate(captions, 1):
         text = " ".join(caption.split())
         key = text.lower().rstrip(" .")
+        long = len(text) > CHARACTERS or text.count(" ") >= source.max_words
         reason, word = exclusion_reason(text, source.human_words) if len(text) <= JUDGED else (LONG, "")
-        if not reason and (len(text) > CHARACTERS or text.count(" ") >= source.max_words):
+        edits: list[Edit] = []
+        if source.rule == ONE_PERSON and not long:
+            if reason in (HUMAN, NO_PERSON):
+                edits, reason, word = find_person(text)
+            elif not reason and (word := person_name(text)):
+                reason = NAME
+        if not reason and long:
             reason = LONG
         elif not reason and printable(text) != text:
             reason = UNPRINTABLE
         elif not reason and key in seen:
             reason = DUPLICATE
+        about = {"number": result.read, ID: "" if reason else f"c{result.read:06d}", "caption": text[:JUDGED]}
+        replaced = "" if reason else describe(text, edits)
+        result.rows.append(
+            {**about, "replaced": replaced, "left_out": f"{reason}: {word}" if word else reason}
+        )
+        if reason or replaced:
+            result.examples.setdefault(reason or ONE_PERSON, text[:JUDGED])
         if reason:
             result.dropped[reason] += 1
-            result.examples.setdefault(reason, text[:JUDGED])
-            if reason == HUMAN:
+            if reason in (HUMAN, SEVERAL):
                 result.words[word] += 1
             continue
         seen.add(key)
         texts = {
-            name: replace_person(text, *forms, articles=source.articles, forms=source.human_words)
+            name: render(text, edits, *forms, name == reference, source.articles)
+            if edits
+            else replace_person(text, *forms, articles=source.articles, forms=source.human_words)
             for name, forms in words.items()
         }
         result.prompts.append(Prompt(texts, id=f"c{result.read:06d}"))

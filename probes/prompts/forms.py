@@ -83,6 +83,12 @@ class PromptSource(Section):
     articles: Articles = option("fitting", example="kept")
     """Whether *a* and *an* fit the word that follows (`fitting`), or stay as they were (`kept`), as in the
     paper."""
+    rule: Literal["one person", "wu2025"] | None = option(
+        None, null="wu2025 with `preset: wu2025`, else one person", example="wu2025"
+    )
+    """Which captions of a file are taken. `one person`: also those of one person, or of people of one gender, who
+    are made neutral (*a man and his dog*: *a person and their dog*), without captions that name somebody;
+    `wu2025`: those with *person* or *people* and no other word for a human, as they stand."""
     max_words: Positive = option(50, unit="words", example=30)
     """Longest caption that is taken."""
 

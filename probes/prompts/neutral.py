@@ -21,7 +21,7 @@ import re
 from functools import cache, lru_cache
 
 from probes.prompts.forms import Articles, HumanForms
-from probes.prompts.grammar.english import fit_article
+from probes.prompts.grammar.english import fit_article, match_case
 from probes.prompts.grammar.english import plural as plural_of
 from probes.prompts.grammar.nouns import human_words_of_table_2
 
@@ -129,21 +129,14 @@ def _replacement(match: re.Match, word: str, plural: str) -> tuple[str, int]:
     low = original.lower()
     before = match.string[: match.start()]
     if low == "persons" and not suffix and _ONE.search(before):  # "a persons hand": the apostrophe is missing
-        return _match_case(f"{word}s", original), rest
+        return match_case(f"{word}s", original), rest
     is_plural = low != "person"
-    replacement = _match_case(plural if is_plural else word, original)
+    replacement = match_case(plural if is_plural else word, original)
     if suffix[1:]:  # 's
         return replacement + (suffix[0] if is_plural and plural.lower().endswith("s") else suffix), rest
     if suffix and low == "persons" and not _OPENING.search(before):  # the persons' dogs
         return replacement + suffix + ("" if plural.lower().endswith("s") else "s"), rest
     return replacement, rest + len(suffix)
-
-
-def _match_case(word: str, like: str) -> str:
-    """Return `word` in capitals or capitalized where `like` is, else unchanged."""
-    if like.isupper():
-        return word.upper()
-    return word[:1].upper() + word[1:] if like[0].isupper() else word
 
 
 @cache

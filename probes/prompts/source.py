@@ -44,7 +44,11 @@ def _read_prompts(written: Any, info: ValidationInfo, at: KeyPath = ()) -> list[
         if source.format == "auto" and source.from_ in sets.names():
             return sets.prompts(source, words, info.data["reference"], info.data.get("model", ""))
         context = info.context or {}
-        loaded = captions.load_captions(source, words, Path(context.get("folder", "")))
+        if source.rule is None:
+            source = source.model_copy(update={"rule": info.data.get("preset") or captions.ONE_PERSON})
+        loaded = captions.load_captions(
+            source, words, Path(context.get("folder", "")), info.data["reference"]
+        )
         context.get("loaded", []).append(loaded)
         return loaded.prompts
     from probes.prompts import grids

@@ -32,6 +32,7 @@ from probes.runs.record import (
 from probes.runs.run import Run
 from probes.runs.schemas import FOLDERS
 
+CAPTIONS = "captions.csv"  # what was replaced in each caption of a file, or why it was left out
 DAY = 86_400.0  # seconds: no file takes so long to write, and no two clocks of a cluster differ by so much
 
 
@@ -239,7 +240,7 @@ def clear(run: Run) -> None:
     The record is replaced by that of the next run: if this is interrupted, the folder is still a run's.
     """
     _remove_recorded(run, FOLDERS, run.written())
-    known = {"run.json", "triplets.yaml", *FOLDERS}
+    known = {"run.json", "triplets.yaml", CAPTIONS, *FOLDERS}
     left = [
         entry for entry in run.path.iterdir() if entry.name not in known and not locks.is_lock(entry.name)
     ]

@@ -182,3 +182,10 @@ def fit_article(before: str, word: str, *, capitals: bool = False) -> str:
     if match[1][0].isupper():
         right = right.upper() if capitals else right.capitalize()
     return before[: match.start(1)] + right + match[2]
+
+
+def match_case(word: str, like: str) -> str:
+    """Return `word` in capitals or capitalized where `like` is, else unchanged."""
+    if like.isupper() and len(like) > 1:
+        return word.upper()
+    return word[:1].upper() + word[1:] if like[:1].isupper() else word

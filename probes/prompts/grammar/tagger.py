@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 _WORD = re.compile(r"[^\W_]+(?:[-‐'’](?!s\b)[^\W_]+)*|['’]s?\b|[^\w\s]")
 _IN_FRONT_OF = re.compile(r"\b(?:in (?=front of\b)|on (?=top of\b))(front|top)", re.IGNORECASE)
@@ -21,6 +21,25 @@ _NOUNS = ("NN", "NP")
 # A word after these, by tag, may be the last of a noun phrase; a word before those goes on with one.
 _BEFORE_NOUN = ("AT", "AJ", "DT", "CRD", "DPS", "PR", "CJC")
 _WITHIN_PHRASE = (*_NOUNS, "AJ", "CJ", "UNC", "CRD", "ORD")
+
+
+class Token(NamedTuple):
+    """A word or sign of a text: its half-open range of characters, itself and its part-of-speech tag (C5)."""
+
+    start: int
+    end: int
+    text: str
+    tag: str
+
+    @property
+    def low(self) -> str:
+        """The word in lower case, with a plain apostrophe."""
+        return self.text.lower().replace("’", "'")
+
+    @property
+    def is_singular_noun(self) -> bool:
+        """Whether the tagger takes it for one; not a word in -ing, which it may not know as a verb (*coding*)."""
+        return self.tag in ("NN1", "NN0") and not self.low.endswith("ing")
 
 
 @cache
@@ -51,18 +70,28 @@ def known_singular(word: str) -> str | None:
     return str(_tagger().analyze(word, pos="NN2")[0]).lower() if noun == "NN2" else word
 
 
+def tagged_words(text: str) -> list[Token]:
+    """Return the words and signs of a text in order, with tags."""
+    matches = list(_WORD.finditer(text))
+    tags = _corrected_tags([match[0] for match in matches])
+    return [Token(*match.span(), match[0], tag) for match, tag in zip(matches, tags, strict=True)]
+
+
+def base_form(verb: str) -> str:
+    """Return the infinitive of a lower-case verb that ends in -s: *carry* of *carries*."""
+    return str(_tagger().analyze(verb, pos="VVZ")[0]).lower()
+
+
 def noun_spans(text: str) -> list[tuple[int, int]]:
     """Return the half-open character spans of a text's nouns, in order."""
-    matches = list(_WORD.finditer(text))
     prepositions = {match.start(1) for match in _IN_FRONT_OF.finditer(text)}
-    tags = _corrected_tags([match[0] for match in matches])
     return [
-        match.span()
-        for match, tag in zip(matches, tags, strict=True)
-        if tag.startswith(_NOUNS)
-        and match[0][0].isalpha()
-        and match[0].lower() not in _NO_NOUNS
-        and match.start() not in prepositions
+        (token.start, token.end)
+        for token in tagged_words(text)
+        if token.tag.startswith(_NOUNS)
+        and token.text[0].isalpha()
+        and token.text.lower() not in _NO_NOUNS
+        and token.start not in prepositions
     ]
 
 

@@ -24,12 +24,12 @@ from probes.prompts.diagnostic import ALL, AXIS, NONE
 from probes.prompts.forms import PromptSource
 from probes.prompts.grammar.english import article
 from probes.prompts.grids import grid_prompts, phrases_by_level, slug
+from probes.prompts.people import BEFORE
 from probes.prompts.prompt import IndicatorForms, Prompt
 from probes.toyworld import MODELS
 
 FOLDER = Path(__file__).parent
 PREPOSITIONS = ("in", "with", "wearing")
-BEFORE = {"woman": "female", "man": "male"}  # a noun for a person, and the adjective of Wu et al. 2025
 # options of a source of prompts, and the key that a set's file has which takes them
 TAKEN_BY = {
     "written": "grids",
