@@ -118,7 +118,7 @@ def lead(shown: Measured) -> Lead:
 
 
 METHOD = MethodSpec(
-    needs={"stopping": "a run with `stop` in its configuration"},
+    needs="a run with `stop` in its configuration",
     inputs=read_looks,
     title="How it stopped",
     anchor="stopped",
@@ -128,7 +128,6 @@ METHOD = MethodSpec(
     tables=(
         TableSpec(
             NAME,
-            "stopping",
             "a look of a run that stops by itself: the gap so far, with an interval that holds wherever it stops",
             COLUMNS,
             make=lambda looks: looks_table(looks.question, looks.path()),
