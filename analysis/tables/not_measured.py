@@ -42,7 +42,7 @@ _ALONE = (
     ),
     (
         "gaps, their tests against 0 and against words, and what is said of them",
-        "gap; word_gap; equivalence; gap_prompts; specifications; agreement; findings",
+        "gap; word_gap; equivalence; gap_prompts; specifications; findings",
         ALONE,
     ),
     (

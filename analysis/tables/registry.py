@@ -94,11 +94,6 @@ _SIMILARITIES = (
         headline.SPECIFICATION_COLUMNS,
     ),
     TableSpec(
-        "agreement",
-        "a contrast and two headline measures: the correlation of their gaps over prompts",
-        headline.AGREEMENT_COLUMNS,
-    ),
-    TableSpec(
         "findings",
         "a contrast and headline measure: what the report says of it",
         (

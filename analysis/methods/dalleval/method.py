@@ -28,7 +28,7 @@ from probes.runs.run import Run
 def audit_tables(
     run: Run, sharing: Sharing | None = None, checked: Checked | None = None
 ) -> dict[str, pd.DataFrame] | None:
-    """Return the tables of an audit that have rows, by name; None of other runs and where nothing read the images."""
+    """Return the tables of an audit by name; None of other runs and where nothing read the images."""
     if not is_diagnostic(run.config) or not (readings := read_all(run)):
         return None
     config, chosen = run.config, comparison(run.config)
@@ -48,7 +48,7 @@ def audit_tables(
         config.reference,
         config.measure.alpha,
     )
-    made = {
+    return {
         "dalleval_professions": professions,
         "dalleval_distribution": tables.distribution_table(readings, design),
         "dalleval_mad": deviations,
@@ -57,7 +57,6 @@ def audit_tables(
         "dalleval_absolute": absolute_table(readings, design),
         "dalleval_agreement": tables.agreement_table(readings, config.measure),
     }
-    return {name: table for name, table in made.items() if len(table)}
 
 
 def require(run: Run) -> None:

@@ -40,9 +40,8 @@ def lead_examples(shown: Measured, said: Mapping[str, Any]) -> tuple[list[Exampl
     whole = triplets[triplets["any"] & (triplets["size"] == len(names))].reset_index()
     images = values.merge(whole.drop_duplicates("attribute")[["attribute", "triplet", "seed"]])
     images = images.sort_values("indicator", key=lambda own: own.map(names.index), kind="stable")
-    values = images["value"]
-    words = values.gt(0.5).map({True: "yes", False: "no"})
-    reading = words if said["source"] in YES_NO else values.map(lambda value: number(value, 2))
+    words = images["value"].gt(0.5).map({True: "yes", False: "no"})
+    reading = words if said["source"] in YES_NO else images["value"].map(lambda value: number(value, 2))
     vector = shown.rows("gep_vector").merge(pd.DataFrame([said])[same])
     vector = vector[vector["difference"].notna() & vector["attribute"].isin(images["attribute"])]
     found = examples(

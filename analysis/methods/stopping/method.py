@@ -81,7 +81,7 @@ def looks_table(question: StopQuestion, path: Iterable[SequentialGap]) -> pd.Dat
     asked = {name: getattr(question, name) for name in ("measure", "metric", "level", "within")}
     sides = dict(zip((FIRST, SECOND), contrast))
     answers = [sides.get(answer, answer) for answer in map(question.answer, looks)]
-    table = table.assign(
+    return table.assign(
         look=range(len(looks)),
         **asked,
         **ends.where(np.isfinite(ends)),
@@ -90,7 +90,6 @@ def looks_table(question: StopQuestion, path: Iterable[SequentialGap]) -> pd.Dat
         reason=np.where(np.isfinite(ends[["low", "high"]]).all(axis=1), "", NOT_YET),
         version=VERSION,
     )
-    return table[list(COLUMNS)]
 
 
 def words(shown: Measured) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from tests.analysis.synthetic_run import write_run
 
 GAPS = {
     *("image_similarities", "timesteps", "disparity", "gap", "word_gap", "equivalence", "gap_prompts"),
-    *("specifications", "agreement"),
+    "specifications",
 }
 FRAMES = {
     *("nouns", "objects", "cooccurrence", "table07_chi_square"),
