@@ -233,7 +233,7 @@ _LACKING = (
         not_measured.COLUMNS,
     ),
 )
-_GROUPS = {  # by what must be there for them, in words
+_GROUPS: dict[str, Sequence[TableSpec]] = {  # by what must be there for them, in words
     "any generated run": _SIMILARITIES,
     "a run whose images were searched for objects": OBJECTS,
     "a run of objects, where something else knows what is in the images": _TRUTH,
