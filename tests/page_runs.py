@@ -125,9 +125,6 @@ class Study:
         pd.DataFrame({"profession": ["nurse", "CEO"], "share": [0.87, 0.31], "n": [900, 800]}).to_csv(
             folder / "labour.csv", index=False
         )
-        read = labels.assign(blip=labels["read_as"]).reset_index()
-        read.loc[read["index"] % 4 == 3, "read_as"] = ""
-        read.to_csv(folder / "read.csv", index=False)
         labels.loc[0, "read_as"], labels.loc[3, "read_as"] = "females", "male "
         labels.to_csv(folder / "odd.csv", index=False)
 

@@ -18,7 +18,6 @@ DOCS = ROOT / "docs"
 PAGES = sorted(
     [*DOCS.rglob("*.md"), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"))]
 )
-FOLDERS = ("start", "tutorials", "how_to", "reference", "explanation", "validation")
 LINK = re.compile(r"(?<!`)!?\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
 PATH = re.compile(r"(?<![\w/.-])docs/[\w./]*\w")  # as code, comments and messages name a page
 SOURCES = ("*.py", "*.j2", "*.yaml", "*.json", "*.cfg", "*.md", "*.ipynb")

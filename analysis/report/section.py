@@ -15,7 +15,8 @@ from markupsafe import Markup
 from PIL import Image
 
 from analysis.report.environment import environment_of
-from analysis.report.format import DASH, LATEX_DASH
+from analysis.report.first_screen import ends_and_middle
+from analysis.report.format import DASH, LATEX_DASH, with_interval
 from analysis.tables.registry import read
 from analysis.tables.spec import Measured, MethodSpec, Pivot, TableSpec, method_specs
 
@@ -61,6 +62,22 @@ class Lead:
     heading: str = ""
     chosen: str = ""
     beside: str = "Also measured, though the run was not made for it:"
+
+
+def examples(run: Run, rows: pd.DataFrame, of: str, value: str, images: pd.DataFrame) -> list[Example]:
+    """Return the rows with the smallest, the middle and the largest value, with their images.
+
+    `of` is the column that says which images are a row's; these have ``sample_id``, ``prompt``, ``label``, ``reading``.
+    """
+    ranked, found = rows.sort_values(value, kind="stable").to_dict("records"), []
+    for place in ends_and_middle(len(ranked)).values():
+        row = ranked[place]
+        own = images[images[of] == row[of]]
+        shown = zip(run.images(own["sample_id"]), own["prompt"], own["label"], own["reading"])
+        text = with_interval(row[value], row["low"], row["high"], 2, signed=True)
+        pictures = [ExamplePicture(*one) for one in shown]
+        found.append(Example(row[of], row[value], text, pictures[len(pictures) // 2].prompt, pictures))
+    return found
 
 
 def measured(method: MethodSpec, runs: Mapping[str, Run]) -> Measured | None:

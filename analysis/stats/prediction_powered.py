@@ -15,19 +15,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from analysis.stats.absolute_mean import AbsoluteMean, absolute_mean
-from analysis.stats.proportions import wilson_interval
 
 FEW = 5  # labels of a group and attribute below which no error is stated
 # Labels for which the weights' priors count: of no weight for that of all groups, and of that for a group's own
 NONE, COMMON = 3.0, 20.0
 FLAT = 1e-20  # a variance of predictions that say nothing
-FEW_LABELS = f"fewer than {FEW} labelled pictures"
-NONE_DECIDED = "no decided picture among the labelled"
 
 
 @dataclass(frozen=True)
@@ -158,52 +154,6 @@ def rectified(labels: ArrayLike, predictions: ArrayLike, weight: ArrayLike) -> N
         constant = residual.sum(axis=(0, 1)) / known.sum(axis=(0, 1))
         more = np.where(known, images / n * (residual - constant), 0.0)
     return np.where(n < np.minimum(FEW, images), np.nan, weight * p + constant + more)
-
-
-def powered_shares(labels: ArrayLike, predictions: ArrayLike, *, level: float = 0.95) -> pd.DataFrame:
-    r"""Return the share of an answer among decided pictures of each group, :math:`\hat R = \hat Y / \hat D`.
-
-    Both means are those of `prediction_powered`, of whether a picture has the answer (y, p) and is decided (d, q). With
-    :math:`e = (y - w p - \hat R (d - v q)) / \hat D` the variance is that of the pictures and that of which of them
-    were labelled, :math:`\hat R (1 - \hat R) / (N \hat D) + (1 / n - 1 / N)\, s_e^2` (Woodruff 1971). The interval is
-    Wilson's for as many pictures as have this variance (Korn and Graubard 1998), with Student's quantile for the part
-    that the labels estimate. For that number a picture with the answer and one without it are added to the labelled
-    ones, on one of which the machine errs: what none of a few showed may be there.
-
-    Of both, shape (n_groups, n_pictures, 2), as people labelled them, NaN where nobody did, and as the machine says,
-    NaN where there is no picture. A row a group: ``share`` with ``low`` and ``high``, NaN for the ``reason``;
-    ``effective``, decided pictures, labelled by people, that would tell as much; numbers of ``labelled`` and all
-    ``pictures``; and ``weight`` of the machine's readings, the mean over the labelled pictures.
-    """
-    y, p = np.asarray(labels, float), np.asarray(predictions, float)
-    w = weights(y, p)
-    there, known = ~np.isnan(p[..., :1]), ~np.isnan(y[..., :1])
-    n, size = known.sum(axis=(1, 2)), there.sum(axis=(1, 2))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        centred = np.where(there, p - _mean(p, there)[:, None], 0.0)
-        errors = y - w * centred
-        means = _mean(w * centred, there) + _mean(errors, known)
-        decided = np.clip(means[:, 1], _mean(y, known)[:, 1] / 2, 1.0)
-        share = np.clip(means[:, 0] / decided, 0.0, 1.0)
-        spread = _variance(errors[..., 0] - share[:, None] * errors[..., 1], known[..., 0], n) / decided**2
-        smoothed = (share * n * decided + 1) / (n * decided + 2)
-        variance = smoothed * (1 - smoothed) / decided
-        once_more = (n * spread + 1) / (n + 2)  # the machine wrong once more among two pictures more
-        of_labels = (1 / n - 1 / size) * np.maximum(spread, np.minimum(once_more, variance))
-        total = variance / size + of_labels
-        freedom = total**2 / (of_labels**2 / (n - 1))
-        ratio = stats.norm.ppf((1 + level) / 2) / stats.t.ppf((1 + level) / 2, freedom)
-        effective = variance * decided / total * np.where(np.isnan(ratio), 1, ratio) ** 2
-        effective = np.clip(effective, 0, size * decided)
-    reason = np.full(len(n), "", object)
-    reason[_mean(y, known)[:, 1] == 0] = NONE_DECIDED
-    reason[n < np.minimum(FEW, np.maximum(size, 1))] = FEW_LABELS
-    blank = np.where(reason == "", 0.0, np.nan)
-    low, high = wilson_interval(share + blank, effective + blank, level)
-    weight = _mean(w, known)[:, 0]
-    columns = {"share": share + blank, "low": low, "high": high, "effective": effective + blank}
-    columns |= {"labelled": n, "pictures": size, "weight": weight + blank, "reason": reason}
-    return pd.DataFrame(columns)
 
 
 def _checked(

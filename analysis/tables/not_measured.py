@@ -42,7 +42,7 @@ _ALONE = (
     ),
     (
         "gaps, their tests against 0 and against words, and what is said of them",
-        "gap; word_gap; equivalence; gap_prompts; specifications; agreement; findings",
+        "gap; word_gap; equivalence; gap_prompts; specifications; findings",
         ALONE,
     ),
     (
@@ -52,7 +52,7 @@ _ALONE = (
     ),
     (
         "differences between words in audits",
-        "dalleval_words; dalleval_absolute; tables of gep but gep_frequencies",
+        "dalleval_words; dalleval_absolute; gep_vector; gep_score; gep_contexts; gep_powered; gep_agreement",
         ALONE,
     ),
 )

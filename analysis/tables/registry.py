@@ -1,11 +1,11 @@
-"""The result tables of a run, a row each: its name, what it needs, its columns, and how the paper shows it.
+"""The result tables of a run, a row each: its name, its columns, and how the paper shows it.
 
 Whatever writes a table goes through `write`, which holds it against its row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
 from pkgutil import resolve_name
@@ -41,7 +41,7 @@ from analysis.tables.similarities.side_shares import SideShares
 from analysis.tables.similarities.similarities import with_unit
 from analysis.tables.similarities.stored import TIMESTEP_TABLE
 from analysis.tables.similarities.word_gap import WORD_COLUMNS
-from analysis.tables.spec import NEEDS, ROWS, Column, MethodSpec, TableSpec, described_in, method_specs
+from analysis.tables.spec import ROWS, Column, MethodSpec, TableSpec, described_in, method_specs
 from probes.runs.run import Run
 
 COUNT = "count_"  # begins a column of each indicator
@@ -51,7 +51,6 @@ SEEN_BY = ("both", "detector_only", "people_only", "neither", "unclear")
 _SIMILARITIES = (
     TableSpec(
         IMAGE_TABLE,
-        "samples",
         "a triplet, seed and pair: every metric of two pictures, in the column of its name",
         tuple(image_types()),
         csv=False,
@@ -59,57 +58,43 @@ _SIMILARITIES = (
     ),
     TableSpec(
         TIMESTEP_TABLE,
-        "samples",
         "a denoising step and its timestep",
         ("step", "timestep"),
     ),
     TableSpec(
         "disparity",
-        "samples",
         "a space, site, step, metric and pair: the mean similarity over prompts with its interval",
         DISPARITY_COLUMNS,
         pivots=(paper.DISPARITY, paper.PAIRS, paper.SIMILARITY),
     ),
     TableSpec(
         "gap",
-        "samples",
         "a space, site, step, metric and contrast: the gap between the indicators' own words, and its test against 0",
         GAP_COLUMNS,
     ),
     TableSpec(
         "word_gap",
-        "samples",
         "a space, site, step, metric and contrast: the gap over all words, and its test against synonyms",
         WORD_COLUMNS,
     ),
     TableSpec(
         "equivalence",
-        "samples",
         "a space, site, step, metric and contrast: whether the gap is smaller than the smallest that matters",
         EQUIVALENCE_COLUMNS,
     ),
     TableSpec(
         "gap_prompts",
-        "samples",
         "a headline measure, contrast and triplet (of one prompt: and seed): its gap and the two similarities",
         headline.PROMPT_COLUMNS,
         optional=(headline.SEED,),
     ),
     TableSpec(
         "specifications",
-        "samples",
         "a headline measure, contrast and choice: the gap over words with one choice moved",
         headline.SPECIFICATION_COLUMNS,
     ),
     TableSpec(
-        "agreement",
-        "samples",
-        "a contrast and two headline measures: the correlation of their gaps over prompts",
-        headline.AGREEMENT_COLUMNS,
-    ),
-    TableSpec(
         "findings",
-        "samples",
         "a contrast and headline measure: what the report says of it",
         (
             *("contrast", "space", "site", "metric", "measure", "primary", "state", "direction", "licence"),
@@ -132,12 +117,10 @@ _SIMILARITIES = (
 OBJECTS = (
     TableSpec(
         "nouns",
-        "objects",
         "a noun of a prompt: its lemma, its characters and its word map",
         NOUN_COLUMNS,
     ),
     TableSpec(
-        "objects",
         "objects",
         "a detection, or a noun that nothing was detected of: its word, coverage and dependency group",
         dependency.OBJECT_COLUMNS,
@@ -145,38 +128,32 @@ OBJECTS = (
     ),
     TableSpec(
         "cooccurrence",
-        "objects",
         "a dependency group, object and indicator: its detections and the images that hold it",
         ("group", "object", "human", "indicator", "detections", "images", "n_images", "n_prompts"),
     ),
     TableSpec(
         "object_tests",
-        "objects",
         "a dependency group, pair and object: the difference of presence between one word and one, with its exact test",
         ("group", *OBJECT_COLUMNS),
     ),
     TableSpec(
         "object_claims",
-        "objects",
         "a pair and object: whether a difference may be claimed, over words and behind the detector's errors",
         CLAIM_COLUMNS,
     ),
     TableSpec(
         "table_tests",
-        "objects",
         "a dependency group and comparison of whole tables: the test by label swaps",
         ("group", *TABLE_COLUMNS),
     ),
     TableSpec(
         "table07_chi_square",
-        "objects",
         "a dependency group and comparison: the paper's chi-square on pooled detections (Tables 7 to 9)",
         CHI_SQUARE_COLUMNS,
         pivots=(paper.CHI_SQUARE,),
     ),
     TableSpec(
         "figure04_bias_scores",
-        "objects",
         "a dependency group, pair and object: its bias score (Figures 4, 7 and 8)",
         (
             *("group", "first", "second", "object", "individual", "count_first", "count_second", "kept"),
@@ -187,21 +164,18 @@ OBJECTS = (
     ),
     TableSpec(
         "figure06_group_objects",
-        "objects",
         "a dependency group and rank: one of its most frequent objects (Figure 6)",
         ("group", "rank", "object", "count", f"{COUNT}*"),
         pivots=(paper.FREQUENT,),
     ),
     TableSpec(
         "table11_presence",
-        "objects",
         "a dependency group and indicator: the percentage of images that hold it",
         ("individuals", "group", "indicator", "percent_of_images", "images", "n_images", "reason"),
         pivots=(paper.PRESENCE,),
     ),
     TableSpec(
         "table12_amounts",
-        "objects",
         "a dependency group (or the nouns) and indicator: distinct objects",
         ("group", "indicator", "amount"),
         optional=("reason",),
@@ -209,23 +183,22 @@ OBJECTS = (
     ),
     TableSpec(
         "table13_intersection",
-        "objects",
         "two dependency groups: the percentage of the objects of one that are in the other too",
         ("over_group", "group", "percent", "common", "amount", "reason"),
         pivots=(paper.INTERSECTION,),
     ),
 )
-_CHECKED = (
+_TRUTH = (
     TableSpec(
         "detector_error",
-        "truth",
         "a quantity, object and indicator: recall and precision of the detector",
         ERROR_COLUMNS,
         pivots=(paper.DETECTOR,),
     ),
+)
+_LABELS = (
     TableSpec(
         "human_check",
-        "labels",
         "an annotator, quantity, object and indicator: the detector against people",
         CHECK_COLUMNS,
         pivots=(paper.PEOPLE,),
@@ -233,33 +206,43 @@ _CHECKED = (
     ),
     TableSpec(
         "human_nouns",
-        "labels",
         "an annotator and a noun of the prompts: who saw it, as in section 7.3 of the paper, whose figures stand below",
         ("annotator", "word", "nouns", *SEEN_BY, "percent_both"),
         stage="",
     ),
     TableSpec(
         "human_counts",
-        "labels",
         "a prompt, indicator and object: right and wrong detections by people, weighted",
         ("prompt", "indicator", "object", *COUNTS, "truth"),
         stage="",
     ),
+    HUMAN,
+    OBJECT_LABELS,
+)
+_PROMPTS = (
     TableSpec(
         "prompts",
-        "levels",
         "a prompt: its text, and in further columns its levels",
         (*prompts.COLUMNS, "*"),
     ),
+)
+_LACKING = (
     TableSpec(
         "not_measured",
-        "images",
         "a quantity that such a run cannot hold, where it would stand, and why it is not there",
         not_measured.COLUMNS,
     ),
 )
-PAPER = MethodSpec((*_SIMILARITIES, *OBJECTS, *_CHECKED), words=paper.words)  # what is printed of any run
-_OWN = {row.name: row for row in (*_SIMILARITIES, *OBJECTS, *_CHECKED, HUMAN, OBJECT_LABELS)}
+_GROUPS: dict[str, Sequence[TableSpec]] = {  # by what must be there for them, in words
+    "any generated run": _SIMILARITIES,
+    "a run whose images were searched for objects": OBJECTS,
+    "a run of objects, where something else knows what is in the images": _TRUTH,
+    "answers of people, given to `triptych labels`": _LABELS,
+    "a run whose prompts have levels, such as a profession or a template": _PROMPTS,
+    "a run of images that another program drew, or of one indicator": _LACKING,
+}
+_OWN = {row.name: row for rows in _GROUPS.values() for row in rows}
+PAPER = MethodSpec(tuple(_OWN.values()), words=paper.words)  # what is printed of any run
 
 
 class _Tables(Mapping[str, TableSpec]):
@@ -282,9 +265,9 @@ def _of_methods() -> dict[str, TableSpec]:
 TABLES: Mapping[str, TableSpec] = _Tables()
 
 
-def needs() -> dict[str, str]:
-    """Return in words what must be there for a table, by its ``needs``."""
-    return NEEDS | {name: text for method in method_specs() for name, text in method.needs.items()}
+def groups() -> dict[str, Sequence[TableSpec]]:
+    """Return the tables by what must be there for them, in words."""
+    return _GROUPS | {method.needs: method.tables for method in method_specs()}
 
 
 def columns_of(table: str) -> list[Column]:
@@ -315,10 +298,13 @@ def write(run: Run, name: str, frame: pd.DataFrame) -> None:
 
 
 def write_method(run: Run, method: MethodSpec, inputs: Any) -> None:
-    """Write the tables of a method from its `inputs`; none where these are None."""
+    """Write the tables of a method that have rows, from its `inputs`; none where these are None."""
     for spec in method.tables if inputs is not None else ():
-        if spec.make and (table := spec.make(inputs)) is not None:
-            write(run, spec.name, table)
+        table = (
+            spec.make(inputs) if spec.make else inputs.get(spec.name) if isinstance(inputs, dict) else None
+        )
+        if table is not None and len(table):
+            write(run, spec.name, table[spec.names])
 
 
 def read(run: Run, name: str) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.resources import files
@@ -26,14 +26,6 @@ if TYPE_CHECKING:
     from probes.config.schema import Config
     from probes.runs.run import Run
 
-NEEDS = {
-    "samples": "any generated run",
-    "objects": "a run whose images were searched for objects",
-    "truth": "a run of objects, where something else knows what is in the images",
-    "labels": "answers of people, given to `triptych labels`",
-    "images": "a run of images that another program drew, or of one indicator",
-    "levels": "a run whose prompts have levels, such as a profession or a template",
-}
 ROWS = "analysis.methods.registry"
 TYPES = ("text", "integer", "number", "true/false")
 HEAD = ["tables", "column", "type", "unit", "meaning"]
@@ -102,16 +94,15 @@ class TableSpec:
     ----------
     name : str
         Of its file in ``tables/``, without its ending.
-    needs : str
-        What must be there for it: one of `NEEDS`, or of `MethodSpec.needs`.
     rows : str
         What a row is.
     columns : sequence of str or Column
         In order; names are described by ``columns.csv`` beside the method. One that ends in ``_*`` stands for one of
         every indicator, ``*`` for any others.
     make : callable, optional
-        Makes the table from what `MethodSpec.inputs` gives; None where the run has nothing for it. Without it the
-        table is written elsewhere.
+        Makes the table from what `MethodSpec.inputs` gives, with these columns and any others; None or no rows where
+        the run has nothing for it. Without it the table is the one of its name among inputs that are tables by name,
+        or written elsewhere.
     sentences : str
         Template of what the report, a card and a notebook say of it; ``rows`` are its rows. An empty line ends a
         paragraph.
@@ -127,7 +118,6 @@ class TableSpec:
     """
 
     name: str
-    needs: str
     rows: str
     columns: Sequence[str | Column]
     make: Callable[[Any], pd.DataFrame | None] | None = None
@@ -160,10 +150,10 @@ class TableSpec:
     def fits(self, columns: Sequence[str]) -> bool:
         """Return whether a table with these columns is one of this kind.
 
-        >>> table = TableSpec("x", "samples", "an image", ("object", "count_*", "n"))
+        >>> table = TableSpec("x", "an image", ("object", "count_*", "n"))
         >>> table.fits(["object", "count_a", "count_b", "n"]), table.fits(["object", "n", "count_a"])
         (True, False)
-        >>> TableSpec("x", "samples", "an image", ("n",), optional=("reason",)).fits(["n", "reason"])
+        >>> TableSpec("x", "an image", ("n",), optional=("reason",)).fits(["n", "reason"])
         True
         """
         expected: list[str] = []
@@ -181,8 +171,8 @@ class MethodSpec:
     Attributes
     ----------
     tables : sequence of TableSpec
-    needs : mapping of str to str
-        In words what must be there for its tables, by their ``needs``.
+    needs : str
+        In words what must be there for its tables.
     inputs : callable, optional
         What makes its tables is given, of a run; None of a run that holds nothing of the method. It is given how the
         work is shared and, where objects were looked for, what the toyworld checker sees in the images. Without it a
@@ -203,7 +193,7 @@ class MethodSpec:
     """
 
     tables: Sequence[TableSpec]
-    needs: Mapping[str, str] = field(default_factory=dict)
+    needs: str = ""
     inputs: Callable[[Run, Sharing, Any], Any] | None = None
     require: Callable[[Run], None] | None = None
     alone: Callable[[Config], bool] | None = None

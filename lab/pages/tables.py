@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from analysis.methods.audit.labelled_audit import TABLES as AUDIT
-from analysis.tables.registry import TABLES, columns_of, needs
+from analysis.tables.registry import TABLES, columns_of, groups
 from analysis.tables.spec import Column, described_in
 from lab.templates import render
 
@@ -57,10 +57,7 @@ def page() -> str:
         "tables",
         alone=", ".join(f"`{table.name}`" for table in TABLES.values() if not table.csv),
         shared=Shared([*runs.values(), *(columns for _, _, columns in audit)]),
-        sections={
-            text: [(table, runs[table.name]) for table in TABLES.values() if table.needs == kind]
-            for kind, text in needs().items()
-        },
+        sections={text: [(table, runs[table.name]) for table in tables] for text, tables in groups().items()},
         audit=audit,
     )
 

@@ -246,16 +246,6 @@ def write_run(path: str | Path, **options) -> Path:
     return path
 
 
-def measured_by(workers: int, path: Path) -> Path:
-    """Write a small run that so many processes are to measure, quickly, and return its path."""
-    configure(
-        Run.open(write_run(path, prompts=2)),
-        generate={"workers": workers},
-        measure={"bootstrap": 20, "permutations": 20},
-    )
-    return path
-
-
 def configure(run: Run, **sections) -> Run:
     """Put fields over those of sections in the configuration of an open run, and return it."""
     changed = {

@@ -8,12 +8,13 @@ import pytest
 
 import analysis
 from analysis.methods.dalleval.page_tests import even_refuted
-from analysis.methods.gep.tables import more_than_chance
+from analysis.methods.gep.method import _SCORE
 from analysis.methods.tracing.effects import WHAT
 from analysis.methods.tracing.findings import REDUNDANT, interplay, marked
 from analysis.report.environment import sentence
 from analysis.report.figures.atlas import beyond_words
 from analysis.report.figures.objects import filled_scores
+from analysis.report.section import lines
 from analysis.report.wording_objects import told
 from analysis.stats.object_counts import object_table
 from analysis.tables.objects.claims import claim_table
@@ -25,7 +26,15 @@ PAIR = ("feminine", "masculine")
 @pytest.mark.parametrize(("level", "significant"), [(0.95, True), (0.99, False)])
 def test_a_p_of_3_percent_is_significant_at_95_and_not_at_99(level, significant):
     alpha, p = Measure(level=level).alpha, 0.03
-    assert more_than_chance({"p_adjusted": p, "score": 0.2, "floor": 0.1}, alpha) == significant
+    score = dict.fromkeys(
+        ("score", "floor", "p_value", "p_adjusted", "p_smallest", "debiased", "low", "high"), p
+    )
+    score |= dict.fromkeys(("setting", "first", "second", "reason"), "") | {
+        "kind": "contrast",
+        "source": "human",
+    }
+    answer, _ = lines(_SCORE, {"rows": [score], "source": "human", "alpha": alpha})
+    assert ("not more" in answer) != significant
     mad = pd.DataFrame([{"source": "clip", "question": "gender", "indicator": "neutral", "p_adjusted": p}])
     assert even_refuted(mad, "neutral", alpha) == significant
     place = {"kind": "site", "site": "unet.mid", "estimand": "sufficiency", "p_adjusted": p}

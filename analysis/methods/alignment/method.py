@@ -68,7 +68,7 @@ _DISTANT = """
 """
 
 METHOD = MethodSpec(
-    needs={"alignment": "`triptych audit alignment`"},
+    needs="`triptych audit alignment`",
     title="Alignment and quality",
     anchor="alignment",
     intro="How well images fit their prompts, and how like reference images they are (Cho et al. 2023, appendix D)."
@@ -77,7 +77,6 @@ METHOD = MethodSpec(
     tables=(
         TableSpec(
             "alignment_retrieval",
-            "alignment",
             "an indicator, or all together: how often an image’s prompt is retrieved by CLIP among random ones",
             (
                 *("indicator", "features", "r_precision", "low", "high", "chance", "negatives"),
@@ -112,7 +111,6 @@ METHOD = MethodSpec(
         ),
         TableSpec(
             "alignment_quality",
-            "alignment",
             "an indicator, feature and measure: FID and KID, as the package has them and by the jackknife",
             (
                 *("indicator", "features", "reference", "measure", "value", "low", "high", "dimension"),
@@ -138,7 +136,6 @@ METHOD = MethodSpec(
         ),
         TableSpec(
             "alignment_captions",
-            "alignment",
             "an indicator and measure: captions against the prompts, times 100; of a run whose images were captioned",
             (
                 *("indicator", "captioner", "metric", "value", "low", "high", "n_images", "n_missing"),

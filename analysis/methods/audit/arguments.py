@@ -21,11 +21,6 @@ ONE = {  # options with one value: what it is, and what it says
         "share, or table with a share for each profession (and n, of how many), that shares are compared with (default:"
         " as many as each other answer)",
     ),
-    "--reader": (
-        "COLUMN",
-        "column of what a machine read in every picture: it is compared with the labels, and labels of some, chosen at"
-        " random, the others empty, set its shares right (default: none)",
-    ),
 }
 SEVERAL = {
     "--undecided": (

@@ -37,7 +37,6 @@ class Design:
     effect: float = 0.2  # for which the tables say how many pictures it takes
     permutations: int = 2000
     seed: int = 0
-    reader: str = ""  # column of what a machine read in every picture
 
     @property
     def by(self) -> str:
@@ -112,16 +111,6 @@ def order_levels(
         for name in others:
             levels = levels | {name: tuple(sorted(levels[name], key=lambda level: level != one))}
     return levels
-
-
-def require_reader(readings: pd.DataFrame, path: Path, design: Design) -> None:
-    """Refuse a machine whose readings are none of the answers."""
-    known = sorted({*readings["reading"]} - {MISSING})
-    if not {*known} & {*design.answers}:
-        raise UserError(
-            f"{path}: {design.reader}: expected readings among {', '.join(design.answers)}, got"
-            f" {', '.join(known[:5]) or 'none'}: say what is what with --merge"
-        )
 
 
 def require_comparable(

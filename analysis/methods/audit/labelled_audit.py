@@ -11,11 +11,11 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.methods.audit import design as designs
+from analysis.methods.audit.agreement import agreement_table
 from analysis.methods.audit.claims import adjust_page, possible, sentences
 from analysis.methods.audit.design import Design, Reference
 from analysis.methods.audit.differences import difference_table
-from analysis.methods.audit.labels import MISSING, UNDECIDED, find_columns, join_answers, read_labels
-from analysis.methods.audit.reader import agreement_table, confusion_table, corrected_table, remarks
+from analysis.methods.audit.labels import UNDECIDED, find_columns, join_answers, read_labels
 from analysis.methods.audit.shares import between_table, rank_table, share_table
 from analysis.report.figures.style import Drawn, inline_svg
 from analysis.report.format import counted, listed
@@ -34,8 +34,6 @@ TABLES = {  # by name: one row per
     "differences": "question, two levels of a factor or two models, and level of the other factors",
     "ranks": "model and level of the factors but the first",
     "agreement": "model, and one of all",
-    "confusions": "group of pictures, label and reading of the machine",
-    "corrected": "model, level of every factor",
 }
 
 
@@ -56,8 +54,7 @@ class LabelledAudit:
 
         ``pictures``: one row per picture; ``shares``: the share of each model and level of every factor; ``between``:
         whether professions differ; ``differences``: what each level of a factor changes, and how every two models
-        differ; ``ranks`` of models by their distance from the reference, as ranges; ``agreement`` of annotators;
-        ``confusions`` and ``corrected``: a machine beside people's labels.
+        differ; ``ranks`` of models by their distance from the reference, as ranges; ``agreement`` of annotators.
     notes : tuple of str
         Lines on files and columns that were not read or were taken for others, and on what was left out.
     """
@@ -87,8 +84,8 @@ class LabelledAudit:
 
     @property
     def undecided(self) -> int:
-        """Pictures whose labels decide nothing; without those that a machine alone has read."""
-        return int((~self.pictures["decided"]).sum()) - (self.unlabelled if self.design.reader else 0)
+        """Pictures whose labels decide nothing."""
+        return int((~self.pictures["decided"]).sum())
 
     def plot(self) -> Drawn:
         """Draw the share of every cell with its interval, a panel for each model."""
@@ -125,11 +122,10 @@ class LabelledAudit:
         return page
 
     def __repr__(self) -> str:
-        design, reader = self.design, self.design.reader
-        machine = f", {self.unlabelled} read by {reader} alone" if reader and self.unlabelled else ""
+        design = self.design
         head = (
             f"{counted(len(self.pictures), 'picture')} of {listed(design.levels['model'])},"
-            f" {self.undecided} undecided{machine}; share of {design.answer} among {listed(design.answers)},"
+            f" {self.undecided} undecided; share of {design.answer} among {listed(design.answers)},"
             f" against {design.against}"
         )
         agreed = [
@@ -139,8 +135,7 @@ class LabelledAudit:
             f" {row.pictures} pictures"
             for row in self.agreement.head(1).itertuples()
         ]
-        machine_lines = remarks(self.confusions, self.corrected, design)
-        lines = [*agreed, *self.findings["sentence"], possible(self.shares, design), *machine_lines]
+        lines = [*agreed, *self.findings["sentence"], possible(self.shares, design)]
         return "\n".join([*self.notes, head, *lines])
 
     def _repr_html_(self) -> str:
@@ -167,7 +162,6 @@ def audit(
     merge: Mapping[str, str] | None = None,
     partial: bool = False,
     unlike: Sequence[str] = (),
-    reader: str | None = None,
     effect: float = 0.2,
     level: float = 0.95,
     resamples: int = 2000,
@@ -184,8 +178,8 @@ def audit(
         A row for each label, with columns ``image`` (the picture, from the folder), ``label``, ``profession`` and,
         where there are any, ``model``, ``setting``, ``template``, ``prompt``, ``annotator``. CSV, TSV, JSONL, XLSX or
         Parquet.
-    label, reader : str, optional
-        Columns of labels, where it has another name, and of what a machine read in every picture.
+    label : str, optional
+        Column of labels, where it has another name.
     answer : str, optional
         Whose share is asked; of two the first in the alphabet, of more it must be named.
     undecided : sequence of str, optional
@@ -227,9 +221,9 @@ def audit(
     folder = Path(pictures)
     if not folder.is_dir():
         raise UserError(f"{folder}: expected a folder of pictures, found none: check the path")
-    table = open_labels(labels, [name for name in (label, *factors, reader) if name])
+    table = open_labels(labels, [name for name in (label, *factors) if name])
     path, notes = table.path, list[str]()
-    factors, columns = find_columns(table, label=label, factors=factors, reader=reader)
+    factors, columns = find_columns(table, label=label, factors=factors)
     rows = read_labels(table, folder, factors, columns, merges=merge, partial=partial, say=notes.append)
     readings = join_answers(rows)
     undecided = tuple(undecided or UNDECIDED)
@@ -245,19 +239,11 @@ def audit(
         effect=effect,
         permutations=permutations,
         seed=seed,
-        reader=columns["reading"],
     )
-    labelled = readings
-    if design.reader:
-        designs.require_reader(readings, path, design)
-        labelled = readings[readings["answer"] != MISSING]
-    pictures = readings.assign(decided=readings["answer"].isin(design.answers))
     tables = {
-        "pictures": pictures,
-        **measure_cells(designs.count_cells(labelled, design), design),
+        "pictures": readings.assign(decided=readings["answer"].isin(design.answers)),
+        **measure_cells(designs.count_cells(readings, design), design),
         "agreement": agreement_table(rows, design, resamples),
-        "confusions": confusion_table(pictures, design),
-        "corrected": corrected_table(pictures, design),
     }
     return LabelledAudit(folder, design, tables, tuple(notes))
 

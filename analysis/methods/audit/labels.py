@@ -25,12 +25,10 @@ def find_columns(
     *,
     label: str | None = None,
     factors: Sequence[str] = (),
-    reader: str | None = None,
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """The factors, and which column holds what else, empty for none; a UserError where one is missing."""
     names = list(table.columns)
-    options = [("--label", label), ("--reader", reader)]
-    for option, name in [*options, *(("--factors", one) for one in factors)]:
+    for option, name in [("--label", label), *(("--factors", one) for one in factors)]:
         if name is not None and name not in names:
             raise UserError(f"{table.path}: {option}: {nearest('column', name, names)}")
     image = form.find_column(table, IMAGE_COLUMNS, "images")
@@ -43,7 +41,7 @@ def find_columns(
             f"{table.path}: --factors: expected other columns than {label!r}, each once, got {chosen}: mend it"
         )
     others = {name: name if name in names else "" for name in OTHERS}
-    return chosen, {"image": image, "label": label, **others, "reading": reader or ""}
+    return chosen, {"image": image, "label": label, **others}
 
 
 def read_labels(
@@ -59,7 +57,7 @@ def read_labels(
     """One row per picture and annotator; the index names file and row.
 
     ``image`` is the path in the folder `pictures`, whose folders are the models where no column is; ``annotator``,
-    ``label`` and ``reading`` are empty where missing. `merges` says what a spelling is taken for;
+    ``label`` are empty where missing. `merges` says what a spelling is taken for;
     `partial` leaves out labels without a picture and pictures without a row; `say` takes a line on what was not read.
     A UserError where labels and pictures are not of each other, an annotator labelled a picture twice, two rows of a
     picture differ in what it is, a level is empty, or a spelling is likely a slip.
@@ -77,7 +75,7 @@ def read_labels(
     unused = [old for old in merges if not any((rows[name] == old).any() for name in texts)]
     if unused:
         raise UserError(f"--merge: expected a spelling of {path}, found none {unused[0]!r}: leave it out")
-    for name in ("model", "label", "reading", *factors, "annotator"):
+    for name in ("model", "label", *factors, "annotator"):
         form.require_spellings(rows[name], name, merges, near=name != "annotator")
         rows[name] = rows[name].map(lambda text: merges.get(text, text)).str.strip()
     files, others = find_images(pictures)
@@ -93,7 +91,7 @@ def read_labels(
             )
     who = "leave one out" if columns["annotator"] else "leave one out, or add a column annotator"
     form.require_once(rows, ["image"], who)
-    for name in ("model", *factors, "prompt", "reading"):
+    for name in ("model", *factors, "prompt"):
         first = rows.groupby("image", sort=False)[name].transform("first")
         if (other := rows[name] != first).any():
             row = rows.index[other][0]
@@ -143,7 +141,7 @@ def _require_pictures(
     if missing.any() or bare:
         labels = f"{counted(int(missing.sum()), 'label')} without a picture"
         say(f"left out: {labels}, {counted(len(bare), 'picture')} without a label")
-    for name in rows.columns.drop(["image", "prompt", "annotator", "label", "reading"]):
+    for name in rows.columns.drop(["image", "prompt", "annotator", "label"]):
         lost = sorted({*rows[name]} - {*kept[name]})
         if lost:
             raise UserError(f"{path}: expected pictures of {name} {lost[0]!r}, found none: take its rows out")

@@ -9,7 +9,6 @@ from typing import Any
 
 from analysis.methods.audit.claims import QUESTIONS, possible, question_rows, sentences
 from analysis.methods.audit.design import ALL
-from analysis.methods.audit.reader import UNDECIDED, remarks
 from analysis.report.environment import environment
 from analysis.report.gallery import encode
 from probes.errors import UserError
@@ -20,9 +19,8 @@ THUMBNAIL = 96  # pixels of the longer side
 
 def render(audit: Any, thumbnails: int) -> str:
     """The page of a `LabelledAudit` as HTML, in one file, with so many pictures of each cell."""
-    tables, design, confusions = audit.tables, audit.design, audit.confusions
+    tables, design = audit.tables, audit.design
     titles = {"by": design.plural, "others": " and ".join(design.others)}
-    right = confusions[(confusions["label"] == confusions["reading"]) & (confusions["label"] != UNDECIDED)]
     settings = [", ".join(one) for one in product(*(design.levels[name] for name in design.others))]
     return (
         environment()
@@ -42,12 +40,7 @@ def render(audit: Any, thumbnails: int) -> str:
             ],
             possible=possible(audit.shares, design),
             changes=question_rows(tables, "contrast").to_dict("records"),
-            **{name: tables[name].to_dict("records") for name in ("ranks", "agreement", "corrected")},
-            confusions=[
-                {"by": by, "group": group, "rights": rows.set_index("label").to_dict("index")}
-                for (by, group), rows in right.groupby(["by", "group"], sort=False)
-            ],
-            remarks=list(remarks(confusions, audit.corrected, design)),
+            **{name: tables[name].to_dict("records") for name in ("ranks", "agreement")},
             all=ALL,
         )
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -28,7 +28,7 @@ from probes.runs.run import Run
 def audit_tables(
     run: Run, sharing: Sharing | None = None, checked: Checked | None = None
 ) -> dict[str, pd.DataFrame] | None:
-    """Return the tables of an audit that have rows, by name; None of other runs and where nothing read the images."""
+    """Return the tables of an audit by name; None of other runs and where nothing read the images."""
     if not is_diagnostic(run.config) or not (readings := read_all(run)):
         return None
     config, chosen = run.config, comparison(run.config)
@@ -48,7 +48,7 @@ def audit_tables(
         config.reference,
         config.measure.alpha,
     )
-    made = {
+    return {
         "dalleval_professions": professions,
         "dalleval_distribution": tables.distribution_table(readings, design),
         "dalleval_mad": deviations,
@@ -57,7 +57,6 @@ def audit_tables(
         "dalleval_absolute": absolute_table(readings, design),
         "dalleval_agreement": tables.agreement_table(readings, config.measure),
     }
-    return {name: table for name, table in made.items() if len(table)}
 
 
 def require(run: Run) -> None:
@@ -149,16 +148,8 @@ Of {{ counted(tested | map(attribute="question") | unique(true) | list | length,
 """
 _FIGURES = "analysis.methods.dalleval.figures"
 
-
-def _table(name: str, rows: str, columns: Sequence[str], **options: Any) -> TableSpec:
-    def make(made: dict[str, pd.DataFrame]) -> pd.DataFrame | None:
-        return made[name][list(columns)] if name in made else None
-
-    return TableSpec(name, "professions", rows, columns, make=make, **options)
-
-
 DALLEVAL = (
-    _table(
+    TableSpec(
         "dalleval_professions",
         "a reader, question, profession (or all) and indicator: the average of what was read, and what became of every"
         " image",
@@ -188,7 +179,7 @@ DALLEVAL = (
             PROMPTS,
         ),
     ),
-    _table(
+    TableSpec(
         "dalleval_distribution",
         "a reader, gender or tone, profession, indicator and category: its share of the images",
         (
@@ -197,7 +188,7 @@ DALLEVAL = (
         ),
         figure=f"{_FIGURES}:draw_tones",
     ),
-    _table(
+    TableSpec(
         "dalleval_mad",
         "a reader, question and indicator: the MAD over all professions beside its floor",
         (
@@ -227,7 +218,7 @@ DALLEVAL = (
             ),
         ),
     ),
-    _table(
+    TableSpec(
         "dalleval_between",
         "a reader, question and indicator (or all): share of the variance between professions, its floor, and a test",
         (
@@ -236,7 +227,7 @@ DALLEVAL = (
         ),
         sentences=_BETWEEN,
     ),
-    _table(
+    TableSpec(
         "dalleval_words",
         "a reader, question, pair of indicators and profession (or all): the difference of what was read",
         (
@@ -260,7 +251,7 @@ DALLEVAL = (
             WORDS,
         ),
     ),
-    _table(
+    TableSpec(
         "dalleval_absolute",
         "a reader of attributes, pair of indicators and profession (or all): the mean absolute difference",
         (
@@ -282,7 +273,7 @@ DALLEVAL = (
             ),
         ),
     ),
-    _table(
+    TableSpec(
         "dalleval_agreement",
         "a question and two readers: how often they say the same",
         (
@@ -334,10 +325,7 @@ def lead(shown: Measured) -> Lead | None:
 
 METHOD = MethodSpec(
     tables=DALLEVAL,
-    needs={
-        "professions": "a run whose prompts have professions (`prompts: {from: dalleval}`), where readers read the"
-        " images"
-    },
+    needs="a run whose prompts have professions (`prompts: {from: dalleval}`), where readers read the images",
     inputs=audit_tables,
     require=require,
     title="Professions (DALL-Eval)",

@@ -7,17 +7,15 @@ side and writes the scores, a leaderboard with differences between models, and t
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from analysis.methods.gep.leaderboard import describe_leaderboard, leaderboard
+from analysis.methods.gep.leaderboard import leaderboard
 from analysis.methods.gep.method import METHOD
 from analysis.methods.gep.sources import ORDER, first_source
 from analysis.report.figures.style import files
-from analysis.report.format import interval, number, p_value
 from analysis.report.section import documents, figures, measured
 from analysis.studies.compare.summary import named
 from analysis.tables.registry import read
@@ -29,6 +27,7 @@ from probes.runs.parts import write_bytes
 from probes.runs.run import Run
 
 COMPARISON = "comparison"  # the folder in which several folders of images are compared
+SCORE = ("score", "floor", "p_value", "debiased", "low", "high", "reason")  # printed
 
 
 def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
@@ -59,12 +58,13 @@ def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
         for drawn in figures(shown).values():
             for name, data in files(drawn).items():
                 write_bytes(out / f"{first}-{second}-{name}", data)
-    lines = [_line(row, chosen) for row in main.to_dict("records")]
+    lines = [_text(main, *SCORE)]
     if len(runs) > 1:
         board, differences = leaderboard(runs, pairs, chosen)
         for name, table in (("leaderboard", board), ("differences", differences)):
             write_bytes(out / f"{name}.csv", csv_bytes(table))
-        lines += describe_leaderboard(board, differences)
+        lines.append(_text(board, "model", "score", "best_rank", "worst_rank"))
+        lines.append(_text(differences, "model", "other", "difference", "low", "high", "n_contexts"))
     return "\n".join(lines)
 
 
@@ -85,34 +85,26 @@ def several(options: argparse.Namespace, audit: Callable[[argparse.Namespace], R
     return compare([options.out / name for name in names], options.out / COMPARISON, source=None)
 
 
-def _line(row: Mapping[str, Any], source: str) -> str:
-    """A score as a line of text."""
-    known = row["p_value"] == row["p_value"]
-    said = ", ".join(filter(None, (p_value(row["p_value"]) if known else "", row["reason"])))
-    chance = f"floor {number(row['floor'], 4)}, {said}"
-    bare = f"{number(row['debiased'], 4)} {interval(row['low'], row['high'], 4)}"
-    return (
-        f"{row['run']}, {row['setting']}, {row['first']} against {row['second']}, by {source}: "
-        f"{number(row['score'], 4)} ({chance}), without its own error {bare}"
-    )
+def _text(table: pd.DataFrame, *names: str) -> str:
+    """Columns of a table as lines of text, after those that say what a row is."""
+    places = [name for name in ("run", "setting", "first", "second", "source") if name in table]
+    return table[[*places, *names]].to_string(index=False, float_format="{:.4f}".format)
 
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    if options.command == "images":
-        from analysis.methods.gep import images  # which runs the stages
-
-        command_line.writable(options.out, folder=True)
-        if len(options.folder) > 1:
-            print(several(options, images.audit))
-            return
-        options.folder = options.folder[0]
-        scores = images.audit(options).table("gep_score")
-        source = first_source(scores)
-        own = scores[(scores["source"] == source) & (scores["kind"] == "contrast")]
-        print("\n".join(_line({**row, "run": options.out.name}, source) for row in own.to_dict("records")))
-        print(f"report: {options.out / 'report.html'}")
-        return
     command_line.writable(options.out, folder=True)
-    print(compare(options.runs, options.out, source=options.source))
-    print(f"figures and scores: {options.out}")
+    if options.command == "compare":
+        print(compare(options.runs, options.out, source=options.source))
+        print(f"figures and scores: {options.out}")
+        return
+    from analysis.methods.gep import images  # which runs the stages
+
+    if len(options.folder) > 1:
+        print(several(options, images.audit))
+        return
+    options.folder = options.folder[0]
+    scores = images.audit(options).table("gep_score")
+    own = scores[(scores["source"] == first_source(scores)) & (scores["kind"] == "contrast")]
+    print(_text(own, *SCORE))
+    print(f"report: {options.out / 'report.html'}")

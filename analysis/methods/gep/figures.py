@@ -6,7 +6,6 @@ After figures 2 and 5 of Zhang et al. 2023, with intervals and noise floors, whi
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
 from analysis.methods.gep.inference import over_units
 from analysis.methods.gep.sources import POWERED
@@ -95,7 +94,8 @@ def draw_estimates(shown: Measured) -> Drawn | None:
             axes.axhline(0, color=FAINT, lw=0.7, zorder=0)
             axes.axvline(0, color=FAINT, lw=0.7, zorder=0)
             axes.set_xlim(*limits([*wide[labels], -LINEAR, LINEAR], pad=0.1))
-            axes.set_ylim(*around_zero(wide[name]))
+            varied = (wide[name] != 0).any()  # one that is 0 throughout has limits wide enough to say so
+            axes.set_ylim(*(limits([*wide[name], 0], pad=0.1) if varied else (-LINEAR, LINEAR)))
             axes.set_title(label(name), loc="left")
             axes.locator_params(nbins=4)
         panels[0].set_ylabel("estimated difference")
@@ -110,11 +110,6 @@ def draw_estimates(shown: Measured) -> Drawn | None:
         "scale."
     )
     return Drawn("gep-agreement", figure, "GEP: estimates against labels", caption, wide=len(others) > 1)
-
-
-def around_zero(values: pd.Series) -> tuple[float, float]:
-    """Return limits that hold 0 and all values; those of one that is 0 throughout are wide enough to say so."""
-    return limits([*values, 0], pad=0.1) if (values != 0).any() else (-LINEAR, LINEAR)
 
 
 def draw_scores(shown: Measured) -> Drawn | None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 from analysis.methods.gep.sources import SOURCES
-from analysis.report.first_screen import ends_and_middle
-from analysis.report.format import number, with_interval
-from analysis.report.section import Example, ExamplePicture
+from analysis.report.format import number
+from analysis.report.section import Example, examples
 from analysis.tables.registry import read
-from probes.runs.run import Run
+from analysis.tables.spec import Measured
 
 YES_NO = ("checker", "human", "detected")  # sources whose values are 0 and 1
 HEADING = "How often an attribute is there: {first} less {second}"
@@ -22,63 +21,30 @@ CHOSEN = (
 )
 
 
-def lead_examples(run: Run, vector: pd.DataFrame, said: Mapping[str, Any]) -> list[Example]:
-    """Return triplets of the attributes with the smallest, the middle and the largest difference, in this order.
+def lead_examples(shown: Measured, said: Mapping[str, Any]) -> tuple[list[Example], str, str] | tuple[()]:
+    """Return triplets of three attributes, what their numbers are and how they were chosen; nothing without images.
 
-    Attributes that no image has are left out. Of each the first triplet, by prompt and seed, is shown in which any
-    image has it (of an estimate: in which any lies above the attribute's mean). `said` is the row of
-    ``tables/gep_score`` that the first screen speaks of.
+    Of each attribute that any image has the first triplet, by prompt and seed, in which one does (of an estimate: in
+    which one lies above the attribute's mean). `said` is the row of ``tables/gep_score`` that the first screen is of.
     """
+    run, same = shown.run, ["setting", "source", "first", "second"]
     if "gep_predictions" not in run.tables():
-        return []
-    same = ["setting", "source", "first", "second"]
-    own = vector[(vector[same] == [said[key] for key in same]).all(axis=1) & vector["difference"].notna()]
-    values = read(run, "gep_predictions")
-    values = values[(values["setting"] == said["setting"]) & (values["source"] == said["source"])]
-    shown = _triplets(run, values, [said["second"], run.config.reference, said["first"]])
-    own = own[own["attribute"].isin(list(shown))].sort_values("difference", kind="stable")
-    rows = own.to_dict("records")
-    found = []
-    for place in ends_and_middle(len(rows)).values():
-        row, images = rows[place], shown[rows[place]["attribute"]]
-        images = images.assign(reading=[_reading(value, row["source"]) for value in images["value"]])
-        prompt = images["prompt"].loc[run.config.reference]
-        found.append(example(run, row["attribute"], row, "difference", images, prompt))
-    return found
-
-
-def example(
-    run: Run, title: str, row: Mapping[str, Any], value: str, images: pd.DataFrame, prompt: str
-) -> Example:
-    """Return a number of an audit with its pictures: ``sample_id``, ``prompt``, ``indicator`` and ``reading``."""
-    shown = zip(run.images(images["sample_id"]), images["prompt"], images["indicator"], images["reading"])
-    text = with_interval(row[value], row["low"], row["high"], 2, signed=True)
-    return Example(title, row[value], text, prompt, [ExamplePicture(*one) for one in shown])
-
-
-def captions(said: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what the numbers of the examples are, and how these were chosen, by a row of ``tables/gep_score``."""
-    heading = HEADING.format(first=said["first"], second=said["second"])
-    return heading, CHOSEN.format(source=SOURCES[said["source"]])
-
-
-def _triplets(run: Run, values: pd.DataFrame, words: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """By attribute the images of its first triplet, in the order of the words."""
-    words = list(dict.fromkeys(words))
+        return ()
+    names = list(dict.fromkeys([said["second"], run.config.reference, said["first"]]))
+    values = read(run, "gep_predictions").query("setting == @said['setting'] and source == @said['source']")
     samples = run.samples(["sample_id", "triplet", "seed", "prompt"])
     samples = samples[~samples["sample_id"].isin(list(run.left_out()))]
-    values = values[values["indicator"].isin(words)].merge(samples, on="sample_id")
-    found = {}
-    for attribute, own in values.groupby("attribute", sort=False):
-        has = own["value"] > own["value"].mean()
-        draws = own.assign(has=has).groupby(["triplet", "seed"])["has"].agg(["any", "size"])
-        whole = draws[draws["any"] & (draws["size"] == len(words))]
-        if len(whole):
-            triplet, seed = whole.index[0]
-            one = own[(own["triplet"] == triplet) & (own["seed"] == seed)].set_index("indicator", drop=False)
-            found[str(attribute)] = one.loc[words]
-    return found
-
-
-def _reading(value: float, source: str) -> str:
-    return ("yes" if value > 0.5 else "no") if source in YES_NO else number(value, 2)
+    values = values[values["indicator"].isin(names)].merge(samples, on="sample_id")
+    has = values["value"] > values.groupby("attribute")["value"].transform("mean")
+    triplets = values.assign(has=has).groupby(["attribute", "triplet", "seed"])["has"].agg(["any", "size"])
+    whole = triplets[triplets["any"] & (triplets["size"] == len(names))].reset_index()
+    images = values.merge(whole.drop_duplicates("attribute")[["attribute", "triplet", "seed"]])
+    images = images.sort_values("indicator", key=lambda own: own.map(names.index), kind="stable")
+    words = images["value"].gt(0.5).map({True: "yes", False: "no"})
+    reading = words if said["source"] in YES_NO else images["value"].map(lambda value: number(value, 2))
+    vector = shown.rows("gep_vector").merge(pd.DataFrame([said])[same])
+    vector = vector[vector["difference"].notna() & vector["attribute"].isin(images["attribute"])]
+    found = examples(
+        run, vector, "attribute", "difference", images.assign(label=images["indicator"], reading=reading)
+    )
+    return (found, HEADING.format(**said), CHOSEN.format(source=SOURCES[said["source"]])) if found else ()

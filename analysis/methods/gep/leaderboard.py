@@ -14,16 +14,16 @@ import pandas as pd
 from analysis.methods.gep import scores
 from analysis.methods.gep.scores import Audit
 from analysis.methods.gep.sources import POWERED
-from analysis.methods.gep.stage import AuditReadings, checker_readings, read_sources
-from analysis.report.format import interval, number
+from analysis.methods.gep.stage import AuditReadings, read_sources
 from analysis.stats.absolute_mean import score_differences
+from analysis.tables.objects.detector_error import seen_by_checker
 from probes.errors import UserError
 from probes.runs.run import Run
 
 
 def source_audits(run: Run, source: str) -> dict[str, Audit]:
     """Return what a source read from a run's images, by setting."""
-    seen = checker_readings(run, None) if source in ("checker", POWERED) else None
+    seen = seen_by_checker(run) if source in ("checker", POWERED) else None
     readings = AuditReadings(run, read_sources(run, seen))
     return {one.setting: one for one in readings.everything if one.source == source}
 
@@ -84,21 +84,3 @@ def _compared(
         for name, side in (("model", "first"), ("other", "second"))
     }
     return board.sort_values("raw", kind="stable"), between.assign(**names).assign(**about, **size)
-
-
-def describe_leaderboard(board: pd.DataFrame, differences: pd.DataFrame) -> list[str]:
-    """Return what a leaderboard says, a line for each model's rank and each difference."""
-    lines = []
-    for row in board.to_dict("records"):
-        best, worst = row["best_rank"], row["worst_rank"]
-        between = f"rank {best}" if best == worst else f"rank {best} to {worst}, which cannot be told apart"
-        lines.append(
-            f"{row['setting']}, {row['first']} against {row['second']}: {row['model']} has {between}"
-        )
-    for row in differences.to_dict("records"):
-        lines.append(
-            f"{row['setting']}, {row['first']} against {row['second']}: {row['model']} − {row['other']} "
-            f"{number(row['difference'], 4, signed=True)} {interval(row['low'], row['high'], 4)}, "
-            f"{row['n_contexts']} contexts"
-        )
-    return lines

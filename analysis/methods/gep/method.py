@@ -6,18 +6,17 @@ column (`analysis.methods.gep.command`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import pandas as pd
 
 from analysis.methods.gep import artificial, clip, powered, readings, tables
 from analysis.methods.gep.inference import over_units
-from analysis.methods.gep.lead_examples import captions, lead_examples
+from analysis.methods.gep.lead_examples import lead_examples
 from analysis.methods.gep.sources import ORDER, SOURCES, first_source
-from analysis.methods.gep.stage import AuditReadings, audit_readings
-from analysis.methods.gep.tables import LABELS, more_than_chance
-from analysis.report.section import Lead, lines
+from analysis.methods.gep.stage import audit_readings
+from analysis.methods.gep.tables import LABELS
+from analysis.report.section import Lead, sentences
 from analysis.tables.spec import Measured, MethodSpec, Pivot, TableSpec
 
 _CONTRAST = "first == @first and second == @second"
@@ -39,7 +38,6 @@ def words(shown: Measured) -> dict[str, Any]:
         "sources": [text for name, text in SOURCES.items() if name in set(read["source"])],
         "ORDER": ORDER,
         "LABELS": LABELS,
-        "more_than_chance": more_than_chance,
     }
 
 
@@ -54,62 +52,37 @@ def _ranked(shown: Measured) -> pd.DataFrame:
     return rows.assign(rank=rank).join(tau, on="source")
 
 
-def _with_mean(name: str, value: str, *by: str) -> Callable[[Measured], pd.DataFrame]:
+def _with_mean(rows: pd.DataFrame, value: str) -> pd.DataFrame:
     """The rows of a table, and their mean over attributes as a further one."""
-
-    def frame(shown: Measured) -> pd.DataFrame:
-        rows = shown.rows(name)
-        means = rows.groupby(["model", *by], sort=False)[value].mean().reset_index()
-        return pd.concat([rows, means.assign(attribute="Avg")], ignore_index=True)
-
-    return frame
+    keys = [name for name in ("model", "setting", "source", "labels", "indicator") if name in rows]
+    means = rows.groupby(keys, sort=False)[value].mean().reset_index()
+    return pd.concat([rows, means.assign(attribute="Avg")], ignore_index=True)
 
 
-_ANSWER = """
+_SCORE = """
+{% for row in rows if row.source == source and row.kind == "contrast" %}
 {% set pair = " between " ~ row.first ~ " and " ~ row.second ~ " prompts" %}
 In the {{ row.setting }} setting
 {%- if defined(row.p_value) %}
  attributes differ by {{ number(row.score) }} on average{{ pair }},
- {{ "more" if more_than_chance(row, alpha) else "not more" }} than the {{ number(row.floor) }} that chance alone gives
+ {{ "more" if row.p_adjusted < alpha else "not more" }} than the {{ number(row.floor) }} that chance alone gives
  ({{ p_value(row.p_adjusted) }}, adjusted
 {%- if row.p_smallest > alpha %}; smallest possible {{ number(row.p_smallest) }}{% endif %}).
+
+
+Less what errors add it is {{ number(row.debiased) }} {{ interval(row.low, row.high) }}
+{%- if row.reason %}, {{ row.reason }}{% endif %}.
 {%- elif row.reason.startswith("no difference") %} no attribute differs{{ pair }}.
 {%- else %} nothing can be said of differences{{ pair }}: {{ row.reason }}.
 {%- endif %}
-"""
-_SCORE = f"""
-{{% for row in rows if row.source == source and row.kind == "contrast" %}}
-{_ANSWER}
-{{% if defined(row.p_value) %}}
- Less what errors add it is {{{{ number(row.debiased) }}}} {{{{ interval(row.low, row.high) }}}}.
-{{% if row.unit == "images" %}} There is one context: its images are the sample.{{% endif %}}
-{{% if row.unit == "contexts and seeds" %}} Contexts and seeds are crossed samples.{{% endif %}}
-{{% if row.reason %}} It is {{{{ row.reason }}}}.{{% endif %}}
-{{% endif %}}
 
-{{% endfor %}}
+
+{% endfor %}
 """
 _FIGURES = "analysis.methods.gep.figures"
 
-
-def _table(
-    name: str,
-    rows: str,
-    columns: Sequence[str],
-    make: Callable[[AuditReadings], pd.DataFrame],
-    **options: Any,
-) -> TableSpec:
-    """A table of an audit; but for frequencies it is of words that are compared."""
-
-    def made(audit: AuditReadings) -> pd.DataFrame | None:
-        table = make(audit) if audit.config.compares or name == "gep_frequencies" else ()
-        return table[list(columns)] if len(table) else None
-
-    return TableSpec(name, "audit", rows, columns, make=made, **options)
-
-
 GEP = (
-    _table(
+    TableSpec(
         "gep_score",
         "a setting, source and pair: the mean absolute difference, its floor, and its interval",
         (
@@ -148,7 +121,7 @@ GEP = (
             ),
         ),
     ),
-    _table(
+    TableSpec(
         "gep_vector",
         "a setting, source, pair and attribute: the difference of frequencies, its interval and tests",
         (
@@ -168,7 +141,7 @@ GEP = (
             ),
         ),
     ),
-    _table(
+    TableSpec(
         "gep_frequencies",
         "a setting, source, indicator and attribute: its frequency, or the mean of an estimate",
         ("setting", "source", "indicator", "attribute", "frequency", "n_images", "n_contexts"),
@@ -180,12 +153,12 @@ GEP = (
                 "Share of the images that have each attribute, by {{ labels }}; of an estimate by CLIP, its mean.",
                 title="Frequencies of attributes",
                 latex="gep_table{{ 11 if setting == 'neutral' else 12 }}_frequencies",
-                frame=_with_mean("gep_frequencies", "frequency", "setting", "source", "indicator"),
+                frame=lambda shown: _with_mean(shown.rows("gep_frequencies"), "frequency"),
                 where="source == @source",
             ),
         ),
     ),
-    _table(
+    TableSpec(
         "gep_clip_score",
         "a setting and indicator: how well its images fit their prompts by CLIP; of an audit that CLIP read",
         ("setting", "indicator", "clip_score", "low", "high", "n_images", "n_contexts", "level", "reason"),
@@ -200,7 +173,7 @@ GEP = (
             ),
         ),
     ),
-    _table(
+    TableSpec(
         "gep_contexts",
         "a setting, source, pair and context: its score",
         ("setting", "source", "first", "second", "kind", "context", "score", "n_attributes"),
@@ -216,7 +189,7 @@ GEP = (
             ),
         ),
     ),
-    _table(
+    TableSpec(
         "gep_powered",
         "a setting, pair and attribute (or, without one, the score): a few labels and an estimate together; of an audit"
         " that has labels and CLIP's reading",
@@ -226,23 +199,8 @@ GEP = (
             *("level", "reason"),
         ),
         lambda audit: powered.powered_table(audit.readings, audit.pairs, audit.config),
-        pivots=(
-            Pivot(
-                "{{ setting }}, {{ first }} − {{ second }}",
-                {
-                    "labels": "{{ number(labelled_first + labelled_second, 0) }}",
-                    "images": "{{ number(images_first + images_second, 0) }}",
-                    "raw": "{{ number(raw) }}",
-                    "score": "{{ number(value) }} {{ interval(low, high) }}",
-                },
-                "Labels of some images correct an estimate of all. Raw: the mean absolute difference; score:"
-                " less what errors add, with its interval for what labels of every image would give.",
-                title="A few labels and an estimate together",
-                where="attribute == '' and kind != 'control'",
-            ),
-        ),
     ),
-    _table(
+    TableSpec(
         "gep_agreement",
         "a setting, estimate, labels and measure of agreement of their vectors, with its interval",
         (
@@ -268,7 +226,7 @@ GEP = (
             ),
         ),
     ),
-    _table(
+    TableSpec(
         "gep_artificial_agreement",
         "an estimate, labels and measure of agreement over artificial sets, with its interval; of an audit that has"
         " labels and estimates",
@@ -293,7 +251,7 @@ GEP = (
             ),
         ),
     ),
-    _table(
+    TableSpec(
         "gep_auc",
         "an estimate, labels and attribute: the area under the ROC curve",
         ("source", "labels", "attribute", "auc", "n_with", "n_without"),
@@ -305,12 +263,12 @@ GEP = (
                 "Area under the ROC curve of each estimate against {{ labels }}, by attribute.",
                 title="Telling images with and without an attribute",
                 latex="gep_table16_auc",
-                frame=_with_mean("gep_auc", "auc", "source", "labels"),
+                frame=lambda shown: _with_mean(shown.rows("gep_auc"), "auc"),
                 where="labels == @source",
             ),
         ),
     ),
-    _table(
+    TableSpec(
         "gep_predictions",
         "a setting, image, attribute and source: what it says of the image",
         ("setting", "context", "indicator", "sample_id", "attribute", "source", "value"),
@@ -319,7 +277,6 @@ GEP = (
     ),
     TableSpec(
         "gep_labels",
-        "audit",
         "an image, attribute and annotator: yes (1), no (0)",
         ("sample_id", "attribute", "annotator", "value"),
         stage="",
@@ -332,20 +289,17 @@ def lead(shown: Measured) -> Lead | None:
     said = shown.rows("gep_score", "source == @source and kind == 'contrast'").to_dict("records")
     if not said:
         return None
-    row = said[0]
-    (answer,) = lines(_ANSWER, {**shown.words, "row": row})
-    examples = lead_examples(shown.run, shown.rows("gep_vector"), row)
     return Lead(
         "Do attributes differ between {first} and {second} prompts?".format(**shown.words),
-        answer,
+        sentences(shown, GEP[0])[0],
         ("gep-score", "gep-vector"),
-        *((examples, *captions(row)) if examples else ()),
+        *lead_examples(shown, said[0]),
     )
 
 
 METHOD = MethodSpec(
     tables=GEP,
-    needs={"audit": "a run whose prompts have contexts (`prompts: {from: gep}`)"},
+    needs="a run whose prompts have contexts (`prompts: {from: gep}`)",
     inputs=audit_readings,
     title="Attributes (GEP)",
     anchor="attributes",

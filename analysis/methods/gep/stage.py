@@ -52,13 +52,8 @@ def audit_readings(
     """Return what a run whose prompts have contexts was read to hold; None of another run, or where nothing read it."""
     if not places(run.config):
         return None
-    found = AuditReadings(run, read_sources(run, checker_readings(run, checked)))
+    found = AuditReadings(run, read_sources(run, checked[1] if checked else seen_by_checker(run)))
     return found if found.audits else None
-
-
-def checker_readings(run: Run, checked: Checked | None) -> pd.DataFrame | None:
-    """Return what the toyworld checker sees in each image, by ``sample_id``; None where it cannot read them."""
-    return checked[1] if checked else seen_by_checker(run)
 
 
 def read_sources(run: Run, seen: pd.DataFrame | None) -> dict[str, pd.DataFrame]:

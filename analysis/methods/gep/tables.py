@@ -1,8 +1,7 @@
 """Tables of an audit of gender presentation differences (Zhang et al. 2023): frequencies, vectors, scores, agreement.
 
 An audit is read in two settings and by several sources (labels of a checker or of people, detections, estimates by
-CLIP); every table has a column for each. Frequencies are means over all images that were read; the unit is the context,
-since both words are drawn in each, and its images share it (`analysis.methods.gep.inference` for the exceptions).
+CLIP); every table has a column for each. What differs by chance is in `analysis.methods.gep.inference`.
 """
 
 from __future__ import annotations
@@ -31,18 +30,15 @@ LABELS = ("checker", "human")  # sources that say whether an attribute is there;
 
 
 def pairs(comparison: Comparison) -> list[tuple[str, str, str]]:
-    """Return the pairs of indicators that are compared: (first, second, kind).
+    """Return the pairs of indicators that are compared, (first, second, kind): contrast, reference or control.
 
-    ``contrast``: the words that are compared with each other (with the default feminine less masculine, as in the
-    paper); ``reference``: the neutral word with each; ``control``: two words of the same meaning, whose score is what
-    the choice of a word makes. Without a contrast (of two words one is the reference) the reference is compared with
-    each as one.
+    Of two words, one of which has to be the reference, that is a contrast.
     """
+    referring = [comparison.reference in pair for pair in comparison.leaning]
     kinds = [
-        (*pair, "reference" if comparison.reference in pair else "contrast") for pair in comparison.leaning
+        (*pair, "reference" if refers and not all(referring) else "contrast")
+        for pair, refers in zip(comparison.leaning, referring)
     ]
-    if not any(kind == "contrast" for *_, kind in kinds):  # two words, one of which has to be the reference
-        kinds = [(*pair, "contrast") for pair in comparison.leaning]
     meaning = {name: comparison.controls.get(name, name) for name in comparison.names}
     return kinds + [
         (*pair, "control") for pair in combinations(meaning, 2) if len({meaning[name] for name in pair}) == 1
@@ -54,25 +50,15 @@ def frequency_table(audits: Iterable[Audit]) -> pd.DataFrame:
     rows = _values(audits)
     rows = rows.assign(read=rows["context"].where(rows["value"].notna()))
     groups = rows.groupby(["setting", "source", "indicator", "attribute"], sort=False)
-    columns = {
-        "frequency": ("value", "mean"),
-        "n_images": ("value", "count"),
-        "n_contexts": ("read", "nunique"),
-    }
-    return groups.agg(**columns).reset_index()
+    return groups.agg(
+        frequency=("value", "mean"), n_images=("value", "count"), n_contexts=("read", "nunique")
+    ).reset_index()
 
 
 def inferred_tables(
     audits: Iterable[Audit], compared: Sequence[tuple[str, str, str]], measure: Measure
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the GEP vectors (Eq. 2; Tables 13, 14) and their scores (Tables 3, 6) with intervals and tests.
-
-    Of the vectors ``p_adjusted`` is adjusted over the attributes of a vector (max-T). Of the scores ``score`` is the
-    paper's, of the attributes that were read in two units or more; ``debiased`` is less what the errors of the vector
-    add to it (`analysis.stats.absolute_mean.inverted_mean`), and its ``low`` inverts the test of ``p_value``: it is 0
-    exactly where that is not below 1 - ``level``. What the page says is adjusted over settings and contrasts by
-    `adjust_page`.
-    """
+    """Return the GEP vectors (Eq. 2; Tables 13, 14) and their scores (Tables 3, 6) with intervals and tests."""
     vectors, rows = [], []
     for one, about in _compared(audits, compared):
         vector, score = infer(one, about["first"], about["second"], measure)
@@ -95,16 +81,10 @@ def adjust_page(vector: pd.DataFrame, score: pd.DataFrame) -> tuple[pd.DataFrame
     said, of_vector = (
         (table["source"] == source) & (table["kind"] == "contrast") for table in (score, vector)
     )
-    score = score.assign(p_adjusted=score["p_value"].where(said))
-    score.loc[said, "p_adjusted"] = adjust_p_values(score.loc[said, "p_value"], method="holm")
+    score = score.assign(p_adjusted=adjust_p_values(score["p_value"].where(said), method="holm"))
     whole = vector[asked].merge(score[said], on=asked, how="left")["p_adjusted"].to_numpy(float)
     own = vector["p_adjusted"].astype(float)
     return vector.assign(p_adjusted=own.where(~of_vector, np.maximum(own, whole))), score
-
-
-def more_than_chance(row: Mapping[str, Any], alpha: float) -> bool:
-    """Return whether the score of a row of ``tables/gep_score`` is called more than chance, at level `alpha`."""
-    return bool(row["p_adjusted"] < alpha and row["score"] > row["floor"])
 
 
 def context_table(audits: Iterable[Audit], compared: Sequence[tuple[str, str, str]]) -> pd.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -63,13 +62,6 @@ def words(shown: Measured) -> dict[str, Any]:
     }
 
 
-def _table(name: str, rows: str, columns: Sequence[str], **options: Any) -> TableSpec:
-    def make(made: dict[str, pd.DataFrame]) -> pd.DataFrame | None:
-        return made[name][list(columns)] if name in made else None
-
-    return TableSpec(name, "skills", rows, columns, make=make, **options)
-
-
 _SHARE = "{{ number(100 * value, 1) }} {{ interval(100 * low, 100 * high, 1) if defined(low) else reason }}"
 _SHUFFLED = "{{ number(100 * shuffled, 2) }}"
 _ANSWER = """
@@ -93,7 +85,7 @@ Of {{ row.skill }}, {{ counted(row.left_out, "image") }} could not be judged, an
 
 
 METHOD = MethodSpec(
-    needs={"skills": "a run whose prompts ask for skills (`prompts: {from: paintskills}`)"},
+    needs="a run whose prompts ask for skills (`prompts: {from: paintskills}`)",
     inputs=skill_tables,
     alone=asks_for_skills,
     title="Visual skills",
@@ -105,7 +97,7 @@ METHOD = MethodSpec(
     " relation.",
     words=words,
     tables=(
-        _table(
+        TableSpec(
             "skills_images",
             "an image: what its prompt asks for, and whether it is there by each task of the skill",
             (
@@ -113,7 +105,7 @@ METHOD = MethodSpec(
                 *("relation", "detected", ACCURACY, NUMBER, NUMBER_AND_CLASS, CLASSES, "reason"),
             ),
         ),
-        _table(
+        TableSpec(
             "skills_accuracy",
             "a skill, split, level and task: how often images show what was asked for, with interval, shuffled and"
             " chance",
@@ -151,7 +143,7 @@ METHOD = MethodSpec(
                 ),
             ),
         ),
-        _table(
+        TableSpec(
             "skills_answers",
             "a skill and annotator: people's answers (`triptych labels`) beside the detector or another annotator",
             (

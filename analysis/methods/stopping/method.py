@@ -81,7 +81,7 @@ def looks_table(question: StopQuestion, path: Iterable[SequentialGap]) -> pd.Dat
     asked = {name: getattr(question, name) for name in ("measure", "metric", "level", "within")}
     sides = dict(zip((FIRST, SECOND), contrast))
     answers = [sides.get(answer, answer) for answer in map(question.answer, looks)]
-    table = table.assign(
+    return table.assign(
         look=range(len(looks)),
         **asked,
         **ends.where(np.isfinite(ends)),
@@ -90,7 +90,6 @@ def looks_table(question: StopQuestion, path: Iterable[SequentialGap]) -> pd.Dat
         reason=np.where(np.isfinite(ends[["low", "high"]]).all(axis=1), "", NOT_YET),
         version=VERSION,
     )
-    return table[list(COLUMNS)]
 
 
 def words(shown: Measured) -> dict[str, Any]:
@@ -118,7 +117,7 @@ def lead(shown: Measured) -> Lead:
 
 
 METHOD = MethodSpec(
-    needs={"stopping": "a run with `stop` in its configuration"},
+    needs="a run with `stop` in its configuration",
     inputs=read_looks,
     title="How it stopped",
     anchor="stopped",
@@ -128,7 +127,6 @@ METHOD = MethodSpec(
     tables=(
         TableSpec(
             NAME,
-            "stopping",
             "a look of a run that stops by itself: the gap so far, with an interval that holds wherever it stops",
             COLUMNS,
             make=lambda looks: looks_table(looks.question, looks.path()),

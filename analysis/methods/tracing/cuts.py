@@ -21,7 +21,7 @@ CUT_COLUMNS = (
 
 def cut_table(
     traced: Sequence[Effects], variants: pd.DataFrame, expected: Mapping[str, float]
-) -> pd.DataFrame | None:
+) -> pd.DataFrame:
     """Table ``trace_cuts``: one row per outcome and cut, with its expected share (`expected`, by the cut's name).
 
     ``deviation`` is the largest difference, over prompts, between the effect of the cut and its expected share of the
@@ -43,4 +43,4 @@ def cut_table(
             numbers = share, off if known.any() else np.nan, tested and off <= TOLERANCE, known.sum()
             about = one.outcome, name, cut.recipient, cut.donor, expected[name]
             rows.append((*about, *numbers, reason, f"{VERSION}, {one.version}"))
-    return pd.DataFrame(rows, columns=list(CUT_COLUMNS)).astype({"holds": bool}) if rows else None
+    return pd.DataFrame(rows, columns=list(CUT_COLUMNS)).astype({"holds": bool})

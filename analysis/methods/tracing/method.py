@@ -84,7 +84,6 @@ _SHARE = "{{ number(share, 2) }} {{ interval(low, high, 2) or reason }}"
 TABLES = (
     TableSpec(
         "trace_total",
-        "trace",
         "an outcome and donor (a word of the contrast, both, or a control word): the total effect",
         shares.TOTAL_COLUMNS,
         make=lambda trace: shares.total_table(trace.effects, trace.sampling),
@@ -106,7 +105,6 @@ TABLES = (
     ),
     TableSpec(
         "trace_shares",
-        "trace",
         "an outcome, donor, patched place and estimand: effect, and share of the total effect",
         shares.SHARE_COLUMNS,
         make=lambda trace: trace.shares("site", "complete", "position"),
@@ -134,7 +132,6 @@ TABLES = (
     ),
     TableSpec(
         "trace_windows",
-        "trace",
         "an outcome, donor, place, window of steps and estimand: shares, as in `trace_shares`",
         shares.SHARE_COLUMNS,
         make=lambda trace: trace.shares("window"),
@@ -142,7 +139,6 @@ TABLES = (
     ),
     TableSpec(
         "trace_heads",
-        "trace",
         "an outcome, donor, place, head and estimand: shares, as in `trace_shares`",
         shares.SHARE_COLUMNS,
         make=lambda trace: trace.shares("head"),
@@ -150,7 +146,6 @@ TABLES = (
     ),
     TableSpec(
         "trace_cuts",
-        "trace",
         "an outcome and cut, a patch whose share is known: whether it comes out",
         cuts.CUT_COLUMNS,
         make=lambda trace: cuts.cut_table(trace.effects, trace.variants, CUTS),
@@ -173,7 +168,6 @@ TABLES = (
     ),
     TableSpec(
         "trace_outcomes",
-        "trace",
         "an outcome and traced image: its value",
         outcomes.COLUMNS,
         make=lambda trace: trace.outcomes,
@@ -198,7 +192,7 @@ def lead(shown: Measured) -> Lead:
 
 METHOD = MethodSpec(
     tables=TABLES,
-    needs={"trace": "a run with a trace (`--stage trace`)"},
+    needs="a run with a trace (`--stage trace`)",
     inputs=read_trace,
     require=require_outcomes,
     title="Where it is decided",

@@ -77,12 +77,9 @@ def median_tone(readings: list[str | None]) -> tuple[str | None, float | None]:
     return middle, readings.count(middle) / len(readings)
 
 
-HUMAN = TableSpec(
-    LABELS, "labels", "an image, question and annotator: the answer, verbatim", COLUMNS, stage=""
-)
+HUMAN = TableSpec(LABELS, "an image, question and annotator: the answer, verbatim", COLUMNS, stage="")
 OBJECT_LABELS = TableSpec(
     "object_labels",
-    "labels",
     "an image, object and annotator: whether it is seen",
     ("sample_id", "object", "annotator", "present"),
     stage="",

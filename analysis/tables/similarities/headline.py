@@ -1,19 +1,16 @@
-"""The headline measures: their gap at every prompt, under other choices, and how far they say one thing.
+"""The headline measures: their gap at every prompt, and under other choices.
 
 Table ``gap_prompts`` holds the numbers whose mean over prompts ``gap`` has. Table ``specifications`` has the gap over
 words with one choice moved: one word of a side or one reference word left out (two of each are always left), one seed
 left out, another readout of the text embeddings: a specification curve (Simonsohn, Simmons and Nelson 2020). The report
 gives the range of the estimates, and no count of those that are significant: they share nearly all their data, so that
-a false claim is significant in nearly as many as a true one. Table ``agreement`` correlates the gaps of the measures
-over prompts: z₀, SSIM and Diff. Pix. look at the same images, and where their gaps rise and fall together, measures
-that point one way are not several findings.
+a false claim is significant in nearly as many as a true one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -34,12 +31,10 @@ SPECIFICATION_COLUMNS = (
     *("space", "site", "metric", "contrast", "specification", "of_run", "gap", "low", "high", "p_control"),
     "version",
 )
-AGREEMENT_COLUMNS = ("contrast", "first", "second", "correlation", "n_prompts", "reason")
 SEED = "seed"  # a further column where every seed has a row
 NO_PAIR = "no seed has both similarities"
 AS_RUN = "as run"
 FEWEST_WORDS = 2  # that are left of a group
-FEWEST_PROMPTS = 3  # two points always lie on a line
 
 
 def headline_places(text_readout: str) -> dict[Key, Metric]:
@@ -99,27 +94,6 @@ def gap_prompts(
     return table.assign(prompt_id=table["triplet"].map(prompt_ids))[columns]
 
 
-def agreement(prompts: pd.DataFrame) -> pd.DataFrame:
-    """Return Pearson's correlation of the gaps of every two headline measures, from the rows of ``gap_prompts``.
-
-    One row per (contrast, two measures), with `AGREEMENT_COLUMNS`; measures go by their keys (``t``, ``z0``, ``ssim``,
-    ``diff_pix``). A gap is signed so that positive is nearer to the first of the contrast, for every measure.
-    """
-    rows = []
-    for contrast, own in prompts.groupby("contrast", sort=False):
-        gaps = own.pivot(
-            index=[name for name in ("triplet", SEED) if name in own], columns="measure", values="gap"
-        )
-        for first, second in combinations(own["measure"].unique(), 2):
-            both = gaps[[first, second]].dropna()  # a measure may lack prompts that another has
-            x, y = both.to_numpy(np.float64).T
-            known = len(both) >= FEWEST_PROMPTS and np.ptp(x) > 0 and np.ptp(y) > 0
-            correlation = float(np.corrcoef(x, y)[0, 1]) if known else np.nan
-            reason = "" if known else "fewer than three prompts, or the same gap in all"
-            rows.append((contrast, first, second, correlation, len(both), reason))
-    return pd.DataFrame(rows, columns=[*AGREEMENT_COLUMNS])
-
-
 def specifications(
     measured: Mapping[Metric, Similarities],
     choices: GapChoices,
@@ -168,7 +142,7 @@ def left_out(words: SideWords) -> Iterator[tuple[str, SideWords]]:
 def headline_tables(
     families: Sequence[Similarities], choices: GapChoices, config: Config, prompt_ids: Mapping[int, str]
 ) -> dict[str, pd.DataFrame]:
-    """Return the tables ``gap_prompts``, ``specifications`` and ``agreement`` of a run."""
+    """Return the tables ``gap_prompts`` and ``specifications`` of a run."""
     readout = config.measure.text_readout
     measured = headline_similarities(families, readout)
     own = {metric: measured[metric] for metric in headline_metrics(readout) if metric in measured}
@@ -176,4 +150,4 @@ def headline_tables(
     units = {metric: family.over_units(config) for metric, family in measured.items()}
     words = {name: one.word for name, one in config.indicators.items()}
     moved = specifications(units, choices, words, readout)
-    return {"gap_prompts": prompts, "specifications": moved, "agreement": agreement(prompts)}
+    return {"gap_prompts": prompts, "specifications": moved}

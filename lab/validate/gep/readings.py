@@ -15,8 +15,8 @@ import pandas as pd
 from analysis.methods.gep.clip import clip_readings
 from analysis.methods.gep.readings import from_checker, lay_out
 from analysis.methods.gep.scores import Audit
-from analysis.methods.gep.stage import checker_readings
 from analysis.observe.features.attribute_audit import SETTINGS, attributes, places
+from analysis.tables.objects.detector_error import seen_by_checker
 from probes.errors import UserError
 from probes.runs.run import Run
 
@@ -28,7 +28,7 @@ WORDS = ("feminine", "masculine")  # a difference is that of the first less the 
 
 def readings(run: Run) -> dict[str, dict[str, Audit]]:
     """Readings by setting, then by source (`CHECKER` and `ESTIMATES`)."""
-    seen = checker_readings(run, None)
+    seen = seen_by_checker(run)
     said = {} if seen is None else {CHECKER: from_checker(run, seen), **clip_readings(run)}
     missing = [source for source in (CHECKER, *ESTIMATES) if source not in said]
     if missing:

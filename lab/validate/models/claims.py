@@ -25,7 +25,6 @@ from analysis.methods.dalleval.page_tests import (
 )
 from analysis.methods.dalleval.scores import GENDER, TONE
 from analysis.methods.gep.method import METHOD as GEP
-from analysis.methods.gep.tables import more_than_chance
 from analysis.report import wording_objects
 from analysis.report.figures.atlas import atlas_rows, beyond_words
 from analysis.report.figures.layers import layer_rows
@@ -238,7 +237,7 @@ def of_objects(objects: Objects, shown: dict, truth: Truth) -> Iterator[Claim]:
 def of_attributes(score: pd.DataFrame, vector: pd.DataFrame, truth: Truth) -> Iterator[Claim]:
     """Claims of an audit of attributes; what a prompt names was planted for no word more than for another."""
     for row in score.to_dict("records"):
-        if more_than_chance(row, ALPHA):
+        if row["p_adjusted"] < ALPHA:
             true = truth.differ(row["first"], row["second"])
             yield Claim(ATTRIBUTES, row["setting"], 0, _unless_named(row, true))
     for row in vector[vector["p_adjusted"] < ALPHA].to_dict("records"):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab.templates import render
-from lab.validate.statistics import audits, contexts, labelled_audits, labelled_corrections, profession_pages
+from lab.validate.statistics import audits, contexts, labelled_audits, profession_pages
 from lab.validate.statistics import objects as statistics_objects
 from lab.validate.statistics.probes import probe_coverage
 from lab.validate.statistics.rare import design_gaps, rare_equivalence, shared_noise_rejections
@@ -116,7 +116,6 @@ def page(
         contexts=contexts.page_section(simulations=runs, seed=seed),
         profession_pages=profession_pages.page_section(simulations=runs, seed=seed),
         labelled_audits=labelled_audits.page_section(simulations=5 * runs // 2, seed=seed),
-        labelled_corrections=labelled_corrections.page_section(simulations=2 * runs, seed=seed),
         probe_widths=probe_widths,
         **{"columns": columns, "tables": tables, "families": families, "resamples": resamples},
         **{"seed": seed, "simulations": simulations, "few": few, "fewer": traces, "fitted_probes": fits},

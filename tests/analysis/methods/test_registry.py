@@ -9,7 +9,7 @@ import pytest
 import analysis.report.page
 from analysis.methods import registry
 from analysis.methods.registry import METHODS, Method
-from analysis.tables.registry import TABLES, needs
+from analysis.tables.registry import TABLES, groups
 from analysis.tables.spec import method_specs
 from lab.pages import tables
 from probes.runs.run import Run
@@ -56,7 +56,7 @@ def test_a_row_brings_table_section_figure_and_latex(small):
 @pytest.mark.slow
 def test_without_the_row_nothing_of_it_is_left(small):
     run, _, configuration = small
-    assert "brightness" not in TABLES and "pixels" not in needs()
+    assert "brightness" not in TABLES and "any run with images" not in groups()
     file = Path(configuration)
     config = json.loads(file.read_text("utf-8"))
     file.write_text(json.dumps(config | {"report": {"gallery": 2, "figures": False}}), "utf-8")

@@ -1,7 +1,6 @@
 """The report's findings: one primary measure, the others adjusted."""
 
 import re
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -121,22 +120,6 @@ def test_a_specification_is_a_run_without_that_word(leaning):
         row = rows.set_index(["site", "metric"]).loc[[place]].iloc[0]
         assert own.loc[place, "gap"] == pytest.approx(row["word_gap"], rel=1e-12)
         assert own.loc[place, "p_control"] == pytest.approx(row["p_control"], rel=1e-9)
-
-
-def test_agreement_is_the_correlation_of_gaps_over_prompts(leaning):
-    pairs = melted(leaning).query("step == -1").astype({"pair": str, "value": float})
-    table = leaning.table("agreement")
-
-    def gaps(site, metric):
-        own = pairs[(pairs["site"] == site) & (pairs["metric"] == metric)].pivot_table(
-            "value", "triplet", "pair"
-        )
-        return own["neutral-masculine"] - own["neutral-feminine"]
-
-    expected = np.corrcoef(gaps("image", "ssim"), -gaps("image", "diff_pix"))[0, 1]
-    row = table[(table["first"] == "ssim") & (table["second"] == "diff_pix")].iloc[0]
-    assert row["correlation"] == pytest.approx(expected, rel=1e-6) and row["n_prompts"] == 10
-    assert len(table) == len(list(combinations(MEASURES, 2)))
 
 
 # The smallest effect

@@ -14,7 +14,7 @@ def shown(*rows):
     pivot = Pivot(
         "{{ name }}", {"{{ head }}": "{{ number(n, 1) }}"}, "All of {{ data }}.", latex="all", title="All"
     )
-    method = MethodSpec((TableSpec("all", "samples", "a thing", ("name", "head", "n"), pivots=(pivot,)),))
+    method = MethodSpec((TableSpec("all", "a thing", ("name", "head", "n"), pivots=(pivot,)),))
     config = Config.stored({"name": "a & b", "model": "toyworld"})
     table = pd.DataFrame(rows, columns=["name", "head", "n"])
     return Measured(method, {"toyworld": SimpleNamespace(config=config)}, {"all": table})

@@ -135,8 +135,8 @@ def test_models_that_differ_are_compared_when_asked(folder, tmp_path):
 
 def test_every_column_is_described_and_no_other(folder):
     labels = pd.read_csv(folder / "labels.csv")
-    both = pd.concat([labels.assign(annotator=one, machine=labels["read_as"]) for one in ("x", "y")])
-    found = triptych.audit(folder, both, reader="machine", resamples=20, permutations=99)
+    both = pd.concat([labels.assign(annotator=one) for one in ("x", "y")])
+    found = triptych.audit(folder, both, resamples=20, permutations=99)
     rows = described_in("analysis.methods.audit", "table_columns.csv")
     assert all(column.type in TYPES and column.meaning.endswith(".") for _, column in rows)
     for name in TABLES:

@@ -27,7 +27,6 @@ def draw(shown):
 
 TABLE = TableSpec(
     NAME,
-    "pixels",
     "an indicator: the mean brightness of its images",
     (
         Column("indicator", "text", "", "Indicator of the images."),
@@ -49,7 +48,7 @@ TABLE = TableSpec(
 )
 METHOD = MethodSpec(
     (TABLE,),
-    needs={"pixels": "any run with images"},
+    needs="any run with images",
     inputs=lambda run, sharing, checked: run,
     title="Brightness",
     anchor=NAME,

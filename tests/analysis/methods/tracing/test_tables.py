@@ -6,8 +6,8 @@ import pytest
 
 from analysis.methods.tracing.cuts import cut_table
 from analysis.methods.tracing.effects import WHAT, Effects
+from analysis.methods.tracing.method import METHOD
 from analysis.methods.tracing.shares import share_table
-from analysis.tables.registry import TABLES
 from tests.analysis.methods.tracing.conftest import PROMPTS
 from tests.analysis.traced_parts import CROSS, Truth, deciding_step
 
@@ -60,7 +60,7 @@ def test_all_cuts_come_out(run):
 
 def test_a_trace_without_cuts_has_no_table_of_them():
     variants = pd.DataFrame({"kind": ["none"], "variant": ["none:neutral"]})
-    assert cut_table([], variants, {}) is None
+    assert cut_table([], variants, {}).empty
 
 
 def test_the_words_effects_add_up_to_that_of_both(run, decided):
@@ -72,7 +72,7 @@ def test_the_words_effects_add_up_to_that_of_both(run, decided):
 
 
 def test_the_tables_are_those_of_the_registry(run):
-    assert set(run.tables()) == {name for name, table in TABLES.items() if table.needs == "trace"}
+    assert set(run.tables()) == {table.name for table in METHOD.tables}
     for name in run.tables():  # `write` holds columns against it
         assert run.table(name)["version"].str.contains("/").all()
 

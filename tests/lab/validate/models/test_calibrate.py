@@ -27,7 +27,6 @@ def model(tmp_path_factory):
         ("gap", "contrast", 1, "expected text in the column `contrast`, found int64"),
         ("word_gap", "p_control", 7.0, "expected numbers from 0 to 1 in the column `p_control`, found 7.0"),
         ("word_gap", "p_control", None, ""),
-        ("agreement", "correlation", "high", "expected numbers in the column `correlation`, found string"),
     ],
 )
 def test_columns_of_another_kind_are_one_clear_line(table, column, value, said, model, tmp_path, capsys):
