@@ -268,7 +268,8 @@ class Probe(ProbeResults):
         if known is None:
             self._rows = rows
             runs = select_runs(self._readers, inputs.text, inputs.pooled)
-            self._words = PromptWords(self._pipe, self._prompts, self._system_prompt, runs, rows)
+            texts = self._prompts, self._system_prompt
+            self._words = PromptWords(self._pipe, *texts, runs, rows, inputs.text.shape[1])
             if "cross" in self._attention:
                 self._attention["cross"].columns = self._map_columns(inputs)
             record_states(runs, inputs.text, self._sites, self._recorder.record_text)
