@@ -36,6 +36,7 @@ from hooks.attention.attention import AttentionSums
 from hooks.attention.definitions import DAAM, OUTPUT_SPACE, AttentionLayer
 from hooks.attention.final import AttentionListener, FinalSums
 from hooks.errors import HookError
+from hooks.prompt.spans import split_pieces
 from hooks.prompt.text import TextReader, select_runs
 from hooks.prompt.wordlist import PromptWords
 
@@ -78,8 +79,8 @@ def _without_hooks(module: Any) -> Iterator[None]:
 def encode(pipe: Any, names: Sequence[str]) -> Concepts:
     """Return concepts as the pipeline's own text encoders read each by itself; HookError if they cannot."""
     names = [names] if isinstance(names, str) else list(names)
-    if not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
-        raise HookError(f"concepts: expected different words, but got {names!r}")
+    if not all(isinstance(name, str) and split_pieces(name) for name in names) or len({*names}) < len(names):
+        raise HookError(f"concepts: expected different words of letters or digits, but got {names!r:.200}")
     architecture = architecture_of(pipe)
     readers = [TextReader(pipe, name, TEXT_ENCODERS[name]) for name in text_cores(pipe)]
     if not readers or not hasattr(pipe, "encode_prompt"):
