@@ -92,6 +92,9 @@ class Probe(ProbeResults):
         keep, as many for each row; pixels are numbered row by row.
     autoencoders : mapping of str to SparseAutoencoder, optional
         By address, sites whose latents are read.
+    concepts : str or sequence of str, optional
+        Words that need not be in the prompt, whose maps `concept_map` gives (`hooks.attention.concepts`); the image
+        does not read them. Of transformers two or more, since their maps are a softmax over them.
 
     Attributes
     ----------
@@ -108,6 +111,8 @@ class Probe(ProbeResults):
         Heat maps of the prompts' tokens; `word_map` gives a word's.
     layer_maps : LayerMaps
         The same layer by layer.
+    concept_maps : WordMaps
+        Heat maps of the concepts; `concept_map` gives a concept's.
 
     Raises
     ------
@@ -133,6 +138,7 @@ class Probe(ProbeResults):
         autoencoders: Mapping[str, SparseAutoencoder] | None = None,
         system_prompt: str | None = None,
         map_tokens: Literal["words", "all"] = "words",
+        concepts: str | Sequence[str] = (),
     ) -> None:
         self._pipe = pipe
         self._autoencoders = dict(autoencoders or {})
@@ -144,7 +150,7 @@ class Probe(ProbeResults):
         self._pairs = [] if pairs is None else list(pairs)
         self._shared_positions = shared_positions
         self._word_maps, self._bins, self._map_tokens = word_maps, layer_maps, map_tokens
-        self._system_prompt = system_prompt
+        self._system_prompt, self._concepts = system_prompt, concepts
         self._prompts = [prompts] if isinstance(prompts, str) else prompts and list(prompts)
 
     # Entering and leaving
@@ -186,7 +192,7 @@ class Probe(ProbeResults):
         self._call: Call | None = None
         self._inputs: Inputs | None = None
         self._paths = {site.module for site in self._sites.values()}
-        for kind in self._attention:
+        for kind in {sums.kind for sums in self._attention.values()}:
             for site, _ in self._architecture.attentions(pipe, kind):
                 paths = (f"{site.module}.{part}" for part in _PARTS)
                 self._paths |= {path for path in paths if has_module(pipe, path)}
@@ -197,29 +203,35 @@ class Probe(ProbeResults):
             self._readers.append(TextReader(pipe, name, TEXT_ENCODERS[name], inside))
 
     def _new_attention_sums(self) -> dict[str, AttentionSums]:
-        """Return new, empty sums of attention for word maps by kind ("cross", "self"); none if `word_maps` is off."""
+        """Return new, empty sums of attention: "cross" and "self" for word maps, "concepts"; none that is off."""
         bins, word_maps = self._bins, self._word_maps
         if not isinstance(bins, int) or isinstance(bins, bool) or bins < 0:
             raise HookError(f"layer_maps: expected a number of bins, 0 for none, but got {bins!r}")
         if self._map_tokens not in ("words", "all"):
             raise HookError(f"map_tokens: expected 'words' or 'all', but got {self._map_tokens!r}")
+        sums: dict[str, AttentionSums] = {}
+        if self._concepts:
+            from hooks.attention.concepts import concept_sums
+
+            getters = (lambda: self._call), (lambda: self._inputs)
+            sums["concepts"], self._concept_columns = concept_sums(self._pipe, *getters, self._concepts)
         if word_maps in (False, None):
             if bins:
                 raise HookError("layer_maps: expected word maps beside them: pass word_maps=True")
-            return {}
+            return sums
         default = default_name(self._architecture.readings)
         definition = get(default if word_maps is True else word_maps)
         arguments = self._pipe, lambda: self._call, definition
         if self._architecture.transformer:
             from hooks.attention.final import FinalSums
 
-            return {"cross": FinalSums(*arguments, bins)}
+            return sums | {"cross": FinalSums(*arguments, bins)}
         if definition.reading != "probability":
             raise HookError(
                 f"definition {definition.name!r}: is of transformers, but {type(self._pipe).__name__} draws with a "
                 f"U-Net: choose {default}"
             )
-        sums = {"cross": AttentionSums(*arguments, bins)}
+        sums["cross"] = AttentionSums(*arguments, bins)
         return sums | ({"self": RefineSums(*arguments)} if definition.refine else {})
 
     def _decodes_in_tiles(self) -> bool:
@@ -268,9 +280,14 @@ class Probe(ProbeResults):
         if known is None:
             self._rows = rows
             runs = select_runs(self._readers, inputs.text, inputs.pooled)
-            self._words = PromptWords(self._pipe, self._prompts, self._system_prompt, runs, rows)
+            texts = self._prompts, self._system_prompt
+            self._words = PromptWords(self._pipe, *texts, runs, rows, inputs.text.shape[1])
             if "cross" in self._attention:
                 self._attention["cross"].columns = self._map_columns(inputs)
+            if "concepts" in self._attention:
+                self._attention["concepts"].columns = (
+                    tuple(range(self._attention["concepts"].width)),
+                ) * rows
             record_states(runs, inputs.text, self._sites, self._recorder.record_text)
         self._recorder.record("latent", inputs.latent)
 
@@ -278,8 +295,9 @@ class Probe(ProbeResults):
     def _after_denoiser(self, module: Any, args: Any, output: Any) -> None:
         """Record the predictions in the denoiser's output and end the call."""
         call, self._call = self._call, None
-        if call is not None and "cross" in self._attention:
-            self._attention["cross"].end_call(call)
+        for kind in ("cross", "concepts"):
+            if call is not None and kind in self._attention:
+                self._attention[kind].end_call(call)
         if self._inputs is not None:
             for address, values in self._architecture.predictions(self._inputs, output, second=call is None):
                 self._recorder.record(address, values)
@@ -320,7 +338,8 @@ class Probe(ProbeResults):
         self._similarity, self._kept = results["similarity"], results["kept"]
         self._pooled, self._latents = results["pooled"], results["latents"]
         self._require_sites_ran(results)
-        cross, self._maps, self._layer_maps = self._attention.get("cross"), None, None
+        cross, concepts = self._attention.get("cross"), self._attention.get("concepts")
+        self._maps = self._layer_maps = self._concept_maps = None
         pictures = results["shown"].get("image")
         self._shown = pictures.values[0] if pictures is not None and len(pictures.values) else None
         for sums in self._attention.values():
@@ -328,8 +347,11 @@ class Probe(ProbeResults):
         if cross is not None:
             self._maps = cross.word_maps(self._attention.get("self"))
             self._layer_maps = cross.layer_maps(self._calls)
+        if concepts is not None:
+            self._concept_maps = concepts.word_maps(None)
+        for sums in self._attention.values():
             scale = self._architecture.latent_scale(self._pipe) * self._architecture.patch_size(self._pipe)
-            self._size = tuple(side * scale for side in cross.latent[1:])
+            self._size = tuple(side * scale for side in sums.latent[1:])
 
     def _require_whole_call(self) -> None:
         """Raise HookError if the pipeline was not called inside the block, or ended before all planned steps."""

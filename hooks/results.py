@@ -102,6 +102,7 @@ class ProbeResults(HookedBlock):
     _size: tuple[int, int]  # height and width of an image
     _shown: Any  # images as they were decoded, from -1 to 1, tensor of shape (rows, 3, h, w); None without
     _words: PromptWords
+    _concept_columns: dict[str, tuple[tuple[int, ...], tuple[int, ...]]]  # and positions in its own prompt
 
     similarity: dict[str, Similarity] = _result_property(
         "similarity", 'Similarities by "<address>:<metric>", in the order in which the sites run.'
@@ -122,6 +123,9 @@ class ProbeResults(HookedBlock):
     layer_maps: LayerMaps = _result_property(
         "layer_maps", "Sums of attention to the text, layer by layer.", "word_maps=True, layer_maps=1"
     )
+    concept_maps: WordMaps = _result_property(
+        "concept_maps", "Heat maps of the concepts in every image.", "concepts=['umbrella', 'dog']"
+    )
 
     def __repr__(self) -> str:
         about = [type(self._pipe).__name__]
@@ -134,6 +138,8 @@ class ProbeResults(HookedBlock):
         about += [f"{name} at {counted(len(there), 'site')}" for name, there in tensors if there]
         if self._maps is not None:
             about.append(f"word maps ({self._maps.definition})")
+        if self._concept_maps is not None:
+            about.append(f"maps of {', '.join(self._concept_columns)}")
         return f"Probe({', '.join(about)}; {counted(self._rows, 'image')}, {counted(self._calls, 'call')})"
 
     def _repr_html_(self) -> str:
@@ -226,20 +232,46 @@ class ProbeResults(HookedBlock):
         HookError
             If the word is not in the prompt of this row, or `word_maps` was not requested.
         """
-        from hooks.prompt.wordmap import WordMap, from_array
-
         maps = self.maps
         maps.heat(row)  # refuses a row that is not there
         name, positions = self._words.locate(word, row, occurrence, denoiser=self._architecture.transformer)
-        return WordMap(
-            values=maps.word(row, positions),
-            word=name,
-            positions=positions,
-            row=row,
-            definition=maps.definition,
-            version=maps.version,
-            size=self._size,
-            text_mass=None if maps.text is None else maps.text[row],
-            _kept=self._layer_maps,
-            _image=None if self._shown is None else from_array(self._shown[row].movedim(0, -1) / 2 + 0.5),
-        )
+        mass = None if maps.text is None else maps.text[row]
+        values = maps.word(row, positions)
+        return self._word_map(maps, values, name, positions, row, text_mass=mass, _kept=self._layer_maps)
+
+    def concept_map(self, concept: str, row: int = 0) -> WordMap:
+        """Return the heat map of a concept in one image; HookError if it is none of the probe's `concepts`.
+
+        In a U-Net, what the image would pay the concept's tokens beside the prompt's; else the softmax over concepts of
+        products of outputs (`hooks.attention.concepts`).
+
+        Parameters
+        ----------
+        concept : str
+            As it was given to the probe.
+        row : int
+            Row of the batch, one row an image.
+
+        Raises
+        ------
+        HookError
+            If it is not one of `concepts`, or there is no such row.
+        """
+        maps = self.concept_maps
+        maps.heat(row)  # refuses a row that is not there
+        if concept not in self._concept_columns:
+            raise HookError(
+                f"concept: expected one of {', '.join(self._concept_columns)}, but got {concept!r}"
+            )
+        columns, positions = self._concept_columns[concept]
+        return self._word_map(maps, maps.word(row, columns), concept, positions, row)
+
+    def _word_map(
+        self, maps: WordMaps, values: np.ndarray, word: str, positions: tuple[int, ...], row: int, **more: Any
+    ) -> WordMap:
+        """Return a `WordMap` of these values over the image of a row, by the definition of `maps`."""
+        from hooks.prompt.wordmap import WordMap, from_array
+
+        image = None if self._shown is None else from_array(self._shown[row].movedim(0, -1) / 2 + 0.5)
+        about = maps.definition, maps.version, self._size
+        return WordMap(values, word, positions, row, *about, **more, _image=image)

@@ -109,6 +109,7 @@ class AttentionSums:
     """
 
     kind, fused = "cross", "to_kv"
+    in_chunks = False  # whether the softmax is taken in chunks on every device
     adds_tokens = False  # whether a word's map is its tokens' sum, rather than their mean
     columns: tuple[tuple[int, ...], ...] = ()
 
@@ -190,7 +191,7 @@ class AttentionSums:
                 f"{layer.address}: expected {height * width} pixels, 1/{layer.factor} of the latent's "
                 f"{batch.height}x{batch.width}, but got {query.shape[1]}"
             )
-        if self.kind == "self" or self._bins or query.device.type in IN_CHUNKS:
+        if self.in_chunks or self._bins or query.device.type in IN_CHUNKS:
             return self._add_in_chunks(layer, query, key, call)
         alike = (query.shape, query.dtype, query.device, layer.heads, layer.module.scale)
         waiting = self._waiting.setdefault(alike, [])
@@ -230,8 +231,12 @@ class AttentionSums:
             where = (slice(row, row + steps[0]), slice(head, head + steps[1]))
             left, right = (values[where].flatten(0, 1).float() for values in (query, key))
             scores = torch.baddbmm(left.new_empty(()), left, right, beta=0, alpha=layer.module.scale)
-            probabilities = scores.softmax(dim=-1)[..., self._window]
+            probabilities = self._probabilities(scores)
             self._accumulate(layer, where, probabilities.unflatten(0, query[where].shape[:2]), call)
+
+    def _probabilities(self, scores: Tensor) -> Tensor:
+        """Return the attention to the columns that are summed, from the scores of all keys."""
+        return scores.softmax(dim=-1)[..., self._window]
 
     def _count_run(self, layer: AttentionLayer, call: Call, tokens: int) -> bool:
         """Count a run of a layer; return whether it is summed. HookError if the size of latents or text has changed."""
@@ -354,6 +359,7 @@ class RefineSums(AttentionSums):
     """
 
     kind, fused = "self", "to_qkv"
+    in_chunks = True
 
     def _select_layers(self, layers: Sequence[AttentionLayer]) -> list[AttentionLayer]:
         """Return the self-attention layers that the definition names; HookError if there are none."""

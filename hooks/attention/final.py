@@ -30,7 +30,7 @@ from hooks.errors import HookError
 _NAMES = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
 
 
-class _AttentionListener(TorchFunctionMode):
+class AttentionListener(TorchFunctionMode):
     """Torch function mode that calls back with arguments (by name) and result of `scaled_dot_product_attention`."""
 
     def __init__(self, receive: Callable[[dict[str, Any], Tensor], None]) -> None:
@@ -98,7 +98,7 @@ class FinalSums(AttentionSums):
             if self._call() is not None:
                 self._was_read = False
                 receive = functools.partial(self._read_attention, layer)
-                self._listening.enter_context(_AttentionListener(receive))
+                self._listening.enter_context(AttentionListener(receive))
 
         def after(module: Any, args: Any, output: Any) -> None:
             self._listening.close()

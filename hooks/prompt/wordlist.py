@@ -246,7 +246,8 @@ def find(words: Iterable[Word], wanted: str, occurrence: int | None = None) -> t
 class PromptWords:
     """Words of a batch's prompts, from their texts if given, else from the encoders' token ids.
 
-    `runs` are those of the text encoders that gave the denoiser its text (`hooks.prompt.text.select_runs`).
+    `runs` are those of the text encoders that gave the denoiser its text (`hooks.prompt.text.select_runs`). If none did
+    and the prompts are given, their tokens are taken to stand where the pipeline's tokenizers put them.
     """
 
     def __init__(
@@ -256,8 +257,12 @@ class PromptWords:
         system_prompt: str | None,
         runs: Mapping[str, tuple[Any, Any]],
         rows: int,
+        length: int,
     ) -> None:
-        """Take the texts from `prompts`, or from the token ids in (reader, run) by encoder; the batch has `rows`."""
+        """Take the texts from `prompts`, or from the token ids in (reader, run) by encoder.
+
+        The batch has `rows`, and the denoiser's text `length` tokens.
+        """
         self._pipe, self._prompts, self._system = pipe, prompts, system_prompt
         self._rows = rows
         read = {name: run for name, (_, run) in runs.items() if run is not None}
@@ -270,6 +275,40 @@ class PromptWords:
             raise HookError(
                 f"prompts: expected as many as the batch has ({rows} rows), but got {len(prompts)}"
             )
+        self._misfit: HookError | None = None
+        if prompts is not None and not self._places:
+            try:
+                self._ids, self._places = self._tokenize(length)
+            except HookError as error:
+                self._misfit = error
+
+    def _tokenize(self, length: int) -> tuple[dict[str, list[list[int]]], dict[str, list[list[int]]]]:
+        """Return token ids and places of each row by encoder, for states of `length` tokens made outside the block.
+
+        HookError if the states are fewer than the prompts' tokens or, of a U-Net, more than its tokenizer gives.
+        """
+        architecture, ids, places, begin = architecture_of(self._pipe), {}, {}, 0
+        towers = architecture.joined_encoders() if architecture.transformer else [*TOKENIZERS]
+        for name in towers:
+            if (tokenizer := tokenizer_of(self._pipe, name, self._system)) is None:
+                continue
+            uncounted = tokenizer.template.uncounted if isinstance(tokenizer, PromptTokenizer) else 0
+            lengths = architecture.layouts[0].lengths
+            room = lengths[[*TOKENIZERS].index(name)] if lengths else tokenizer.model_max_length
+            stop = length if not lengths or name == towers[-1] else begin + room
+            options = {"truncation": True, "max_length": room + uncounted}
+            texts = [list(tokenizer(text, **options)["input_ids"]) for text in self._prompts]
+            longest = max(map(len, texts)) - uncounted
+            if stop > length or stop - begin < longest or (not lengths and length != room):
+                raise HookError(
+                    f"prompts: expected prompt_embeds of {f'at least {begin + longest}' if lengths else room} tokens, "
+                    f"as the tokenizer of {name} gives, but got {length}: call pipe.encode_prompt inside the block"
+                )
+            inside = range(uncounted, uncounted + stop - begin)
+            ids[name] = [text for text in texts for _ in range(self._rows // len(texts))]
+            places[name] = [[-1] * begin + [*inside] + [-1] * (length - stop)] * self._rows
+            begin = stop if lengths else 0
+        return ids, places
 
     def words(self, row: int | None = None) -> list[Word]:
         """Return the words of a row's prompt (None: of all), sorted by encoder; HookError if texts are not known."""
@@ -336,10 +375,10 @@ class PromptWords:
         For each encoder that gives the denoiser states; HookError if none does.
         """
         if not self._places:
-            raise HookError(
+            raise self._misfit or HookError(
                 "word_maps: the states that the denoiser is given are those of no text encoder in this block (were "
-                "prompt_embeds made before?), so that no word has a place: call pipe.encode_prompt inside the block, "
-                "or leave word maps off"
+                "prompt_embeds made before?), so that no word has a place: pass the texts as `prompts` to Probe, call "
+                "pipe.encode_prompt inside the block, or leave word maps off"
             )
         tokens: dict[str, list[int]] = {}
         for word in self.words(row):
@@ -382,9 +421,9 @@ class PromptWords:
     def _words(self) -> list[Word]:
         """Words of all prompts, sorted by encoder; HookError if the texts are not known."""
         if not self._ids:
-            raise HookError(
+            raise self._misfit or HookError(
                 "words: the texts are not known, since no text encoder in this block gave the denoiser its "
-                "encoder_hidden_states (prompt_embeds were passed in): call pipe.encode_prompt inside it, or give "
+                "encoder_hidden_states (prompt_embeds were passed in): pass the texts as `prompts` to Probe, or give "
                 "token positions, or a Word of hooks.words(pipe, prompts), in place of words"
             )
         return [word for name in TOKENIZERS if name in self._ids for word in self._encoder_words(name)]

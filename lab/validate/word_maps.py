@@ -6,9 +6,12 @@ definition is held beside others, which differ in the layers and steps that ente
 whether the token after the word counts, and in whether the map is spread along self-attention. The definition and its
 threshold are chosen on the first benchmark model's even prompts; the odd prompts and the other benchmark models only
 report. Of diffusion transformers the three definitions of joint attention are compared, over the default blocks and
-block by block, with thresholds tuned on the even prompts of the first model.
+block by block, with thresholds tuned on the even prompts of the first model. Of concepts, which are in the image and
+not in the prompt, the area under the curve (AUC) of the map against the mask is measured, and that of another image's
+map.
 
-Writes ``word_maps.json`` or ``transformer_word_maps.json`` in ``docs/validation``, and ``word_maps.md`` from both.
+Writes ``word_maps.json``, ``transformer_word_maps.json`` or ``concept_maps.json`` in ``docs/validation``, and
+``word_maps.md`` from all.
 """
 
 import argparse
@@ -23,7 +26,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from diffusers import DiffusionPipeline, StableDiffusionPipeline
+from diffusers import DiffusionPipeline, StableDiffusionImg2ImgPipeline, StableDiffusionPipeline
+from PIL import Image
+from sklearn.metrics import roc_auc_score
 from tqdm import tqdm
 
 from hooks import Probe
@@ -41,18 +46,21 @@ from hooks.attention.definitions import (
 from hooks.attention.maps import resize
 from lab.train.base.captions import random_caption
 from lab.train.base.measure import benchmark_pipeline
-from lab.validate.word_maps_page import FIGURES, TRANSFORMER_FIGURES, page_of_stored
+from lab.validate.word_maps_page import CONCEPT_FIGURES, FIGURES, TRANSFORMER_FIGURES, page_of_stored
 from probes import command_line
 from probes.runs.parts import write_bytes
 from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WEIGHTS
 from probes.toyworld.checker import LEAST, VERSION, drawable_area, drop_isolated, read_colours
+from probes.toyworld.draw import render
 from probes.toyworld.palette import INDEX
+from probes.toyworld.scene import parse, sample_scene
 from probes.toyworld.world import load_world
 
 THRESHOLDS = np.round(np.arange(0.025, 0.976, 0.025), 3)
 FIXED = (0.35, 0.4)  # the thresholds of Tang et al. and of Wu et al.
 BINS = 3
-SEED, TRANSFORMER_SEED = 700_000, 800_000
+SEED, TRANSFORMER_SEED, CONCEPT_SEED = 700_000, 800_000, 900_000
+SUBJECTS = ("a person", "a woman", "a man")  # prompts that name no thing
 JOINT = (JOINT_MASS, JOINT_SHARE, OUTPUT_SPACE)
 
 
@@ -410,19 +418,91 @@ def unet_report(prompts: int, steps: int) -> dict:
     return report(drawn, {"prompts": prompts, "steps": steps, "guidance_scale": scales, "seed": SEED})
 
 
-REPORTS = {"unets": (FIGURES, 30, unet_report), "transformers": (TRANSFORMER_FIGURES, 20, transformer_report)}
+@torch.inference_mode()
+def read_concepts(
+    model: str, count: int, steps: int, pictures: bool, batch_size: int = 24
+) -> tuple[np.ndarray, np.ndarray]:
+    """Images (n, 64, 64, 3) of prompts that name no thing, and the checker's things' maps (n, things, h, w).
+
+    Or `pictures` of the renderer, read with an empty prompt in one call of the denoiser, noised by half.
+    """
+    pipe, scale = benchmark_pipeline(WEIGHTS / model)
+    options: dict[str, Any] = {"num_inference_steps": steps, "guidance_scale": scale, "output_type": "np"}
+    if pictures:
+        pipe = StableDiffusionImg2ImgPipeline(**pipe.components, requires_safety_checker=False)
+        options |= {"strength": 0.5, "output_type": "latent", "callback_on_step_end": _stop}
+    pipe.set_progress_bar_config(disable=True)
+    rng, world, images, maps = np.random.default_rng(CONCEPT_SEED), load_world(), [], []
+    for start in tqdm(range(0, count, batch_size), unit="batch"):
+        numbers = range(start, min(start + batch_size, count))
+        prompts = [SUBJECTS[number % len(SUBJECTS)] for number in numbers]
+        options["generator"] = [torch.Generator().manual_seed(CONCEPT_SEED + number) for number in numbers]
+        if pictures:
+            drawn = np.stack([render(sample_scene(parse(prompt, world), world, rng)) for prompt in prompts])
+            options["image"], prompts = [Image.fromarray(one) for one in drawn], [""] * len(prompts)
+        with Probe(pipe, sites="latent", concepts=[*LEAST]) as probe:
+            output = pipe(prompts, **options).images
+        images.append(drawn if pictures else (output * 255).round().astype(np.uint8))
+        maps += [[probe.concept_map(thing, row).values for thing in LEAST] for row in range(len(numbers))]
+    return np.concatenate(images), np.array(maps)
+
+
+def _stop(pipe: Any, step: int, timestep: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """End the pipeline's loop after its first step."""
+    pipe._interrupt = True
+    return values
+
+
+def concept_areas(images: np.ndarray, maps: np.ndarray) -> list[dict]:
+    """AUC of each seen thing's map against its mask, and of the same thing's map in the next image."""
+    found = []
+    for number, thing in enumerate(LEAST):
+        for image, truth in enumerate(thing_masks(images, thing)):
+            if truth.any():
+                both = (maps[place % len(maps), number] for place in (image, image + 1))
+                areas = [roc_auc_score(truth.ravel(), resize(one, truth.shape).ravel()) for one in both]
+                found.append({"thing": thing, "image": image, "area": areas[0], "elsewhere": areas[1]})
+    return found
+
+
+def concept_report(images: int, steps: int) -> dict:
+    """Figures of concepts as they go to ``concept_maps.json``; movable things stand on either side of the figure."""
+    world, rows, by_thing = load_world(), [], []
+    for model, pictures in (("toyworld", False), ("toyworld", True), ("toyworld-dit", False)):
+        areas = concept_areas(*read_concepts(model, images, steps, pictures))
+        for which in ("all", "movable"):
+            some = [one for one in areas if which == "all" or one["thing"] in world.objects]
+            numbers = np.array([one["image"] for one in some])
+            values, others = (np.array([one[name] for one in some]) for name in ("area", "elsewhere"))
+            row = {"model": model, "pictures": pictures, "which": which, "n": len(some)}
+            row |= {"images": len({*numbers.tolist()}), "area": round(float(values.mean()), 4)}
+            row |= {"area_interval": interval(values, numbers), "elsewhere": round(float(others.mean()), 4)}
+            rows.append(row | {"over_elsewhere_interval": interval(values - others, numbers)})
+        for thing in dict.fromkeys(one["thing"] for one in areas):
+            values = np.array([one["area"] for one in areas if one["thing"] == thing])
+            about = {"model": model, "pictures": pictures, "thing": thing, "n": len(values)}
+            by_thing.append(about | {"area": round(float(values.mean()), 4)})
+    settings = {"images": images, "steps": steps, "seed": CONCEPT_SEED, "checker": VERSION}
+    return {"settings": settings, "rows": rows, "by_thing": by_thing}
+
+
+REPORTS = {
+    "unets": (FIGURES, 30, unet_report),
+    "transformers": (TRANSFORMER_FIGURES, 20, transformer_report),
+    "concepts": (CONCEPT_FIGURES, 20, concept_report),
+}
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line's options."""
     main = command_line.Parser(prog="python -m lab.validate.word_maps", description=__doc__.split("\n\n")[0])
     add = main.add_argument
-    add("models", choices=REPORTS, help="of which benchmark models")
+    add("models", choices=REPORTS, help="of which benchmark models, or of concepts")
     add(
         "--prompts",
         type=command_line.whole_number(2, 1_000_000),
         default=240,
-        help="prompts a benchmark model",
+        help="prompts (of concepts: images) a benchmark model",
     )
     add("--out", type=Path, default=FIGURES.parent, help="folder for the figures and word_maps.md")
     return main
@@ -435,7 +515,7 @@ def work(options: argparse.Namespace) -> None:
     file, steps, measured = REPORTS[options.models]
     numbers = measured(options.prompts, steps)
     write_bytes(options.out / file.name, (json.dumps(numbers, indent=1) + "\n").encode())
-    own = {"figures" if options.models == "unets" else "transformers": numbers}
+    own = {"figures" if options.models == "unets" else options.models: numbers}
     write_bytes(options.out / "word_maps.md", page_of_stored(**own).encode())
 
 

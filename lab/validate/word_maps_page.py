@@ -10,12 +10,16 @@ from probes import command_line
 
 FIGURES = Path(__file__).parents[2] / "docs" / "validation" / "word_maps.json"
 TRANSFORMER_FIGURES = FIGURES.with_name("transformer_word_maps.json")
+CONCEPT_FIGURES = FIGURES.with_name("concept_maps.json")
 
 
-def page_of_stored(figures: dict | None = None, transformers: dict | None = None) -> str:
+def page_of_stored(
+    figures: dict | None = None, transformers: dict | None = None, concepts: dict | None = None
+) -> str:
     """The page in Markdown, of `lab.validate.word_maps`' figures; from what is stored where they are not given."""
     figures, transformers = figures or _read(FIGURES), transformers or _read(TRANSFORMER_FIGURES)
-    return render("word_maps", **figures, transformers=transformers)
+    concepts = concepts or _read(CONCEPT_FIGURES)
+    return render("word_maps", **figures, transformers=transformers, concepts=concepts)
 
 
 def _read(path: Path) -> dict:

@@ -13,10 +13,14 @@ from tests.tiny import KINDS, tiny_pipeline
 
 
 def daam_by_hand(pipe, latent_size, branches, **call):
+    return daam_of(recorded(pipe, lambda: draw(pipe, **call)), latent_size, branches)
+
+
+def daam_of(kept, latent_size, branches):
     """Maps (rows, tokens, h, w) from kept probabilities; a layer's size follows from its number of pixels."""
     h, w = latent_size
     maps = []
-    for address, probabilities in recorded(pipe, lambda: draw(pipe, **call)).items():
+    for address, probabilities in kept.items():
         factor = round((h * w / probabilities.shape[-2]) ** 0.5)
         if address.startswith("unet.mid") or factor == 8:
             continue

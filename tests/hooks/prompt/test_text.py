@@ -113,7 +113,7 @@ def test_prompts_encoded_in_parts_are_those_of_no_run(toy, name, dimension):
     message = "no run of text_encoder .* put together"
     with pytest.raises(HookError, match=message), Probe(toy, sites="text.layers.0", pairs=[(0, 0)]):
         draw_whole()
-    with Probe(toy, sites="latent", word_maps=True, prompts=[" ".join(parts)]) as probe:
+    with Probe(toy, sites="latent", word_maps=True) as probe:
         draw_whole()
     with pytest.raises(HookError, match="texts are not known"):
         probe.word_map("garden")

@@ -124,3 +124,14 @@ def test_the_page_shows_the_figures():
     stored = json.loads(FIGURES.read_text("utf-8"))
     assert FIGURES.with_name("word_maps.md").read_text("utf-8") == page_of_stored()
     assert stored["ours"] == {"name": word_maps.OURS_NAME, "version": word_maps.OURS_VERSION} | vars(OURS)
+
+
+@pytest.mark.slow
+def test_a_concept_that_no_prompt_names_covers_the_thing_in_a_picture():
+    """In renderings, one noised step each: above chance, and above the same concept's map in another picture."""
+    areas = word_maps.concept_areas(*word_maps.read_concepts("toyworld", 42, 20, pictures=True))
+    values, elsewhere = (np.array([one[name] for one in areas]) for name in ("area", "elsewhere"))
+    images = np.array([one["image"] for one in areas])
+    assert len({*images.tolist()}) >= 40
+    assert word_maps.interval(values, images)[0] > 0.8
+    assert word_maps.interval(values - elsewhere, images)[0] > 0
