@@ -257,6 +257,14 @@ def test_weights_quantized_by_torchao(made, tmp_path, monkeypatch):
     require_same_images(tmp_path / "run", of_diffusers(model, "sd3", transformer=transformer), "sd3")
     loaded = loading.load(loading.resolve_run(config), device="cpu")
     require_eager_maps(loaded.pipe, "sd3", monkeypatch)
+    # a folder of quantized weights needs no key (of version 1 torchao saves none)
+    fields["quantization"] |= {"quant_kwargs": {**INT8["quant_kwargs"], "version": 2}}
+    loaded = loading.load(loading.resolve_run(settings(model, **fields)), device="cpu")
+    loaded.pipe.save_pretrained(tmp_path / "quantized")
+    again = loading.load(loading.resolve(str(tmp_path / "quantized")), device="cpu").record
+    assert again["weight_hash"] == loaded.record["weight_hash"] and again["quantized"] == {
+        "transformer": "torchao"
+    }
     with pytest.raises(
         UserError, match=r"quantization\.quant_kwargs: expected options of torchao, got `quant_type"
     ):
