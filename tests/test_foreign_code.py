@@ -3,6 +3,7 @@
 import functools
 import io
 import json
+import re
 import shutil
 import sys
 
@@ -35,6 +36,10 @@ FOUND = {"tags": ["prompt"], "engine": "groundingdino", "segmenter": "toyworld"}
 # What has to stand beside a field for the model that it names to be read, and what ``config.json`` says of it.
 READ = {
     "model": ({}, "clip"),
+    "lora.[].path": ({}, "clip"),
+    "textual_inversion.[].path": ({}, "clip"),
+    "vae": ({}, "clip"),
+    "quantization.file": ({}, "clip"),
     "observe.detector": (FOUND, "grounding-dino"),
     "observe.segmenter": (FOUND, "sam"),
     "observe.text_encoder": (FOUND, "bert"),
@@ -158,18 +163,20 @@ def _refused(drawn, detector, tmp_path, capsys, path, value, *, key="dino"):
     if beside.get("engine") == "groundingdino":
         beside = beside | detector
     changed = joined(json.loads(yaml.read_text()), {"observe": beside}, with_value(path, str(value), key))
+    if path == "quantization.file":
+        changed["quantization"]["quant_backend"] = "gguf"
     if path == "observe.feature_weights.*":
         changed["observe"]["features"] = [key]
     file = tmp_path / "changed.yaml"
     file.write_text(json.dumps(changed))
-    if path == "model":
+    if not path.startswith("observe"):
         status = run_here(file, tmp_path / "run")
     else:
         again = shutil.copytree(run, tmp_path / "run")
         status = run_here(file, again, "--stage", "observe")
     said = capsys.readouterr().err
     assert status == 2, said
-    assert "Traceback" not in said and path.partition(".*")[0] in said, said
+    assert "Traceback" not in said and re.split(r"\.[*\[]", path)[0] in said, said
     return said
 
 

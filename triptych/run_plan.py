@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from probes.config.schema import Config
@@ -40,6 +40,7 @@ class RunPlan:
             lines = (str(self.external_images), contrasts_line(config), few_prompts_warning(config))
             return [line for line in lines if line]
         assert self.source is not None
+        from probes.models import additions
         from probes.models.weights import unread_weights
         from probes.stages.estimate import estimate
 
@@ -53,6 +54,7 @@ class RunPlan:
         first = f"model {config.model_name}, {config.sampler.steps} steps, {seeds}"
         lines = [
             first,
+            *(f"  {line}" for line in additions.lines(self.source, config)),
             *_word_lines(config),
             *_prompt_lines(config),
             *_picture_lines(config, self.source),
@@ -136,8 +138,7 @@ def _resolve_model(request: Request) -> Source:
 
     config, overwrite = request.config, request.overwrite
     revision = config.revision or (None if overwrite else directory.pinned_revision(config))
-    source = loading.resolve(config.model, weights=False, revision=revision, variant=config.variant)
-    source = replace(source, from_pictures=config.generate.from_images is not None)
+    source = loading.resolve_run(config, weights=False, revision=revision)
     requirements.check_before_weights(config, source)
     if request.includes("trace"):
         from probes.stages.trace.requirements import trace_plan

@@ -98,6 +98,8 @@ def _sections_in(place: str, node: Node, root: Node) -> Iterator[tuple[str, Node
         yield from _sections_in(place, kind, root)
     for inner in _named(node):
         yield from _sections_in(f"{place}.NAME", inner, root)
+    if "$ref" in node.get("items", {}):
+        yield from _sections_in(place, node["items"], root)
 
 
 def _named(node: Node) -> list[Node]:
@@ -139,7 +141,7 @@ def _values(node: Node, root: Node) -> str:
             return " ".join(["an integer" if kind == "integer" else "a number", _range(node)]).strip()
         case "array":  # *texts* for *a text*
             entries = _values(node.get("items", {}), root)
-            plural = re.sub(r"^an? (text|integer|number|list)\b", r"\1s", entries)
+            plural = re.sub(r"^an? (text|integer|number|list|section)\b", r"\1s", entries)
             return f"a list of {plural}"
         case "object" if "properties" not in node:
             return f"names, each with {next((_values(one, root) for one in _named(node)), 'a value')}"

@@ -15,6 +15,7 @@ from probes.fields.types import (
     IMAGES,
     AutoOrCount,
     Device,
+    Model,
     Positive,
     Section,
     Seed,
@@ -42,6 +43,15 @@ def _require_definition(value: Any) -> Any:
     names = [*definitions.names(), "default"]
     if value not in names:
         raise fail(f"expected one of {', '.join(names)}, got {shown(value)}{HINT}: choose one")
+    return value
+
+
+def _refuse_compiling(value: bool | None) -> bool | None:
+    """Return false or None; raise an error for true."""
+    if value:
+        raise fail(
+            "expected modules that hooks can read, got true (torch.compile leaves hooks out): take it out"
+        )
     return value
 
 
@@ -170,6 +180,17 @@ class Generate(Section):
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
     """Number format of the model. `auto`: float16 on a CUDA device, float32 elsewhere and for the bundled
     models; take float32 or bfloat16 where float16 gives black images."""
+    offload: Literal["model", "sequential", "group"] | None = option(
+        null="all on the device", example="model", alters="nothing"
+    )
+    """Where weights wait while they are not needed: in the machine's memory, and on the GPU one network (`model`), one
+    layer (`sequential`) or one layer with the next on its way (`group`) at a time. For models that are larger than
+    the GPU; it takes longer, and the images stay the same."""
+    decoding: Unique[Literal["sliced", "tiled"]] = option([], example=["sliced", "tiled"])
+    """How the decoder saves memory: `sliced` decodes image by image, `tiled` large images in tiles with blended
+    edges, which alters pixels."""
+    compile: Annotated[bool | None, AfterValidator(_refuse_compiling)] = option(null="false", example=False)
+    """Whether modules are compiled. True is refused: what torch compiled runs without the hooks that read it."""
     device: Device = option("auto", example="cuda:1")
     """Where the model runs: auto, cpu, cuda, cuda:1 or mps. `auto` takes a GPU where there is one."""
     workers: Annotated[
@@ -188,6 +209,62 @@ class Generate(Section):
     strength: float = option(0.6, gt=0, le=1, unit="share of the steps", example=0.8)
     """How far images leave the picture of `from_images`: the share of the steps that are taken from it with
     noise added. At 1 hardly anything of it is left."""
+
+
+class Lora(Section):
+    """A LoRA that is put into the model when it is loaded."""
+
+    path: Annotated[Model, option(example="style.safetensors", alters="nothing")]
+    """The LoRA: a file, a folder that holds one, or a hub id (`owner/name`, `owner/name@revision`)."""
+    weight_name: str | None = option(
+        min_length=1,
+        null="pytorch_lora_weights.safetensors, or the one file that a folder holds",
+        example="style.safetensors",
+        alters="nothing",
+    )
+    """The file of a folder or hub id that is read."""
+    scale: float = option(1.0, ge=-100, le=100, unit="factor", example=0.8)
+    """How strongly the LoRA acts."""
+
+
+class TextualInversion(Section):
+    """Trained vectors of a word that the model lacks."""
+
+    path: Annotated[Model, option(example="learned_embeds.safetensors", alters="nothing")]
+    """The vectors: a file, a folder that holds one, or a hub id. Of Stable Diffusion 1, 2 and XL."""
+    token: str | None = option(min_length=1, null="the one that the file names", example="<cat-toy>")
+    """The word in prompts that stands for them."""
+
+
+class Quantization(Section):
+    """Number formats of fewer bits for the weights, under the names of diffusers' `PipelineQuantizationConfig`."""
+
+    quant_backend: Literal["bitsandbytes_4bit", "bitsandbytes_8bit", "torchao", "gguf"]
+    """What quantizes: bitsandbytes (on CUDA devices) and torchao the model's own weights when they are loaded;
+    `gguf`: the denoiser is read from `file`, where it is quantized already."""
+    quant_kwargs: dict[str, str | bool | int | float | list[str]] = option(
+        {}, unit="of the backend", example={"quant_type": "Int8WeightOnlyConfig"}
+    )
+    """Options of the backend, as bnb_4bit_quant_type of bitsandbytes. torchao needs `quant_type`, the name of one
+    of its configurations; that takes the other options."""
+    components_to_quantize: list[str] | None = option(
+        min_length=1, null="all networks", example=["transformer"]
+    )
+    """The components that are quantized. Naming the denoiser alone (`transformer` or `unet`) is usual."""
+    file: Model | None = option(null="none", example="flux1-dev-Q4_K_S.gguf", alters="nothing")
+    """With gguf: the file that the denoiser is read from. Not with the other backends."""
+
+    @model_validator(mode="after")
+    def _check_backend_fields(self) -> Quantization:
+        """Raise an error for a file without gguf or gguf without one, and for options that gguf does not take."""
+        if (self.quant_backend == "gguf") != (self.file is not None):
+            got, remedy = ("none", "add it") if self.file is None else (shown(self.file), "take it out")
+            expected = "the .gguf file of the denoiser" if self.file is None else "nothing without gguf"
+            raise fail(f"expected {expected}, got {got}: {remedy}", at=("file",))
+        if self.quant_backend == "gguf" and (self.quant_kwargs or self.components_to_quantize):
+            at = "quant_kwargs" if self.quant_kwargs else "components_to_quantize"
+            raise fail("expected nothing with gguf, whose file says it, got a value: take it out", at=(at,))
+        return self
 
 
 class Cluster(Section):

@@ -27,9 +27,12 @@ from probes.config.generation import (
     Generate,
     Images,
     Indicator,
+    Lora,
+    Quantization,
     Sampler,
     Seeds,
     Stop,
+    TextualInversion,
 )
 from probes.config.measurement import DallEval, Gep, Measure, Report, Skills, Trace
 from probes.config.observation import Observe
@@ -95,6 +98,21 @@ class Config(Section):
         pattern=FLAVOUR, null="full precision where it is there", example="fp16", alters="nothing"
     )
     """The weights of a folder or hub model that are called so. fp16 is half the download."""
+    # what is put into a model is known by its content, too (`probes.models.source.Source.file_digests`)
+    lora: list[Lora] = option([], example=[{"path": "style.safetensors", "scale": 0.8}], alters="nothing")
+    """LoRAs that are put into the model, in this order (docs/how_to/models.md). Another file or scale is another
+    run."""
+    textual_inversion: list[TextualInversion] = option(
+        [], example=[{"path": "learned_embeds.safetensors", "token": "<cat-toy>"}], alters="nothing"
+    )
+    """Words that are added to the text encoder, for use in prompts."""
+    vae: Model | None = option(null="the model's own", example="stabilityai/sd-vae-ft-mse", alters="nothing")
+    """The decoder in place of the model's own: a folder of diffusers or a hub id."""
+    quantization: Quantization | None = option(
+        null="as the weights are stored",
+        example={"quant_backend": "torchao", "quant_kwargs": {"quant_type": "Int8WeightOnlyConfig"}},
+    )
+    """Weights of fewer bits (docs/how_to/models.md). A folder that is quantized already needs no key."""
     edit: Edit | None = option(null="nothing", example={"words": {"person": {"woman": 0.25}}})
     """What is altered in the model once it is loaded (docs/validation/mitigation.md)."""
     indicators: dict[

@@ -108,6 +108,8 @@ class Section(BaseModel):
                 value, sections = values[key], types_in(field.annotation, Section)
                 if sections and get_origin(field.annotation) is dict:
                     value = dict(zip(value, map(sections[0].stored, value.values()), strict=True))
+                elif sections and get_origin(field.annotation) is list:
+                    value = [sections[0].stored(entry) for entry in value]
                 elif sections and value is not None:
                     value = sections[0].stored(value)
                 fields[name] = value

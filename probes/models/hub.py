@@ -82,7 +82,8 @@ def missing_components(source: Source, weights: bool = True) -> list[str]:
     missing = []
     for one in source.layout.networks:
         _, stored, variant = stored_weights(source, one.name)
-        complete = not weights or variant in stored
+        given = one is source.layout.denoiser and source.added.gguf
+        complete = given or not weights or variant in stored
         missing += [] if complete and holds(f"{one.name}/config.json") else [one.name]
     for one in source.layout.tokenizers:
         missing += [] if holds(*(f"{one.name}/{file}" for file in VOCABULARIES)) else [one.name]
@@ -117,6 +118,7 @@ def fetch(source: Source, revision: str | None = None, *, weights: bool = True) 
         _require_network()
         if weights:
             unused = {name: None for name in IMAGE_READERS if name in source.index}
+            unused |= {source.layout.denoiser.name: None} if source.added.gguf else {}
             download_pipeline(identifier, revision=source.revision, variant=source.variant, **unused)
         else:
             patterns = ["*.json", "*.txt", "tokenizer*/*"]
@@ -124,6 +126,29 @@ def fetch(source: Source, revision: str | None = None, *, weights: bool = True) 
     if missing := missing_components(source, weights):
         why = f"not in the cache ({', '.join(missing)}), and the hub gave none"
         raise _missing_model_error(source.name, revision, source.variant, why)
+
+
+def find_file(place: str, name: str, file: str) -> Path:
+    """Return the path of one file of the hub (``owner/name`` or ``owner/name@revision``), fetched if need be.
+
+    A UserError names `place`, the key of the configuration.
+    """
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+
+    identifier, _, revision = name.partition("@")
+    cached = try_to_load_from_cache(identifier, file, revision=revision or None)
+    if isinstance(cached, str):
+        return Path(cached)
+    try:
+        _require_network()
+        with quiet():
+            return Path(hf_hub_download(identifier, file, revision=revision or None))
+    except Exception as error:  # of many libraries; all mean that the hub gave no file
+        at = f" --revision {revision}" if revision else ""
+        raise UserError(
+            f"{place}: expected {file} of {name}, which is not in the cache, and the hub gave none"
+            f" ({first_line(error, 60)}): check both names, give a path, or run: hf download {identifier}{at} {file}"
+        ) from error
 
 
 def _require_network() -> None:

@@ -11,17 +11,18 @@ import difflib
 import inspect
 import json
 import os
-import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from hooks.architectures.base import set_steps
 from probes.config.generation import Edit
+from probes.config.schema import Config
 from probes.errors import UserError, first_line
-from probes.models import hub, single_file
+from probes.models import additions, hub, single_file
 from probes.models.pretrained import quiet
-from probes.models.source import INDEX, SCHEDULER, UNQUANTIZED, Source
+from probes.models.source import INDEX, SCHEDULER, Source
 from probes.models.weights import (
     assemble_pipeline,
     parameter_count,
@@ -101,6 +102,18 @@ def resolve(
     return source
 
 
+def resolve_run(config: Config, weights: bool = True, revision: str | None = None) -> Source:
+    """Return the `Source` of a configuration's model, with all that it puts into it; weights as `resolve` does."""
+    revision = revision or config.revision
+    source = resolve(config.model, False, revision=revision, variant=config.variant)
+    source = replace(
+        additions.put_into(source, config), from_pictures=config.generate.from_images is not None
+    )
+    if weights and source.kind == "hub":
+        hub.fetch(source, revision)
+    return source
+
+
 def _find_source(name: str, revision: str | None, variant: str | None) -> Source:
     """Return the `Source` of a model by its name, as `resolve` does; fetches no weights."""
     if name in MODELS:
@@ -123,10 +136,11 @@ def _find_source(name: str, revision: str | None, variant: str | None) -> Source
             endings, got = " or ".join(single_file.ENDINGS), path.suffix or "no ending"
             remedy = "give the whole checkpoint as one of these, or the folder of the pipeline"
             if path.suffix.lower() == ".gguf":
-                got, remedy = f"{got}, a quantized denoiser alone", UNQUANTIZED
+                got = f"{got}, a quantized denoiser alone"
+                remedy = "name its pipeline as `model`, and this file as quantization.file with quant_backend: gguf"
             raise UserError(f"model {name}: expected {endings}, got {got}: {remedy}")
         return single_file.find_source(name, path)
-    if re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?", name):
+    if additions.HUB.fullmatch(name):
         return hub.find_source(name, revision, variant)
     close = difflib.get_close_matches(name, MODELS, 1)
     remedy = f"did you mean {close[0]}?" if close else "check the spelling or the path"
@@ -151,15 +165,21 @@ def load(
     scheduler: str | None = None,
     steps: int | None = None,
     edit: Edit | None = None,
+    offload: str | None = None,
+    decoding: Sequence[str] = (),
 ) -> LoadedModel:
-    """Return a model's pipeline with weights, ready to generate, and its record; edited if there is an `edit`.
+    """Return a model's pipeline with weights and all that is put into it, ready to generate, and its record.
 
     `scheduler` is a name such as ``ddim`` or a class of diffusers; None: the model's own. Where there is an `edit`, the
     record has it with the hash of the weights as they were, and its ``weight_hash`` is that of the edited model.
+    `offload` and `decoding` save memory, as the keys of ``generate:`` say.
     """
     import torch
 
     place = pick_device(device)
+    additions.require_packages(source, device)
+    if offload is not None and place.type == "cpu":
+        raise offload_error(offload)
     dtype = pick_model_dtype(source, dtype, place)
     architecture, layout, card = source.architecture, source.layout, source.card
     networks, chosen = source.networks, usable_scheduler(source, scheduler, steps)
@@ -173,17 +193,25 @@ def load(
             pipe = getattr(pipelines, maker)(source.name, source.path)
     else:
         # of what was stored in half precision a copy in float32 would take twice the memory, and give the same numbers
-        stored = dtype if architecture.transformer else None
-        networks = {name: read_network(source, name, stored) for name in networks}
+        stored = dtype if architecture.transformer or source.quantized else None
+        networks = {
+            name: read_network(source, name, stored, **additions.reading_options(source, name, dtype))
+            for name in networks
+        }
         pipe = assemble_pipeline(source, networks, chosen)
         _, _, variant = stored_weights(source, layout.denoiser.name)
+    if source.added.vae and source.kind in ("file", "bundled"):
+        pipe.register_modules(vae=read_network(source, "vae"))
     if source.from_pictures and not isinstance(pipe, layout.pipeline_class(True)):
         pipe = assemble_pipeline(source, {name: getattr(pipe, name) for name in networks}, chosen)
     pipe.scheduler = chosen
+    additions.apply(pipe, source)
     require_finite(source, pipe, "float32", "download it again")
     try:
         with quiet():
-            pipe = pipe.to(place, getattr(torch, dtype))
+            # quantized weights have their format; all others were read in theirs, except of what was put in
+            numbers = None if source.quantized else getattr(torch, dtype)
+            pipe = pipe.to("cpu" if offload else place, numbers)
     except torch.OutOfMemoryError:
         raise UserError(
             f"--device {place}: expected room for the model, found too little: use float16 or another device"
@@ -199,13 +227,14 @@ def load(
         "revision": source.revision,
         "weight_hash": weight_hash(pipe),
         "pipeline": type(pipe).__name__,
-        "parameters": parameter_count(*weighted_networks(pipe).values()),
+        "parameters": parameter_count(*(networks if source.quantized else weighted_networks(pipe)).values()),
         "variant": variant,
         "safety_checker": "off" if getattr(pipe, "safety_checker", None) is None else "on",
         "ships_safety_checker": (source.index.get("safety_checker") or [None])[0] is not None,
         "prediction_type": architecture.prediction_type(pipe.scheduler),
         "decoder_dtype": architecture.decoding_dtype(pipe, dtype),
         "card": {key: value for key, value in card.items() if key != "guidance_scale"},
+        **additions.record(source),
     }
     if edit is not None:
         from probes.models import edits
@@ -213,8 +242,16 @@ def load(
         edited = edits.apply(pipe, edit)
         record["edit"] = {"original_weight_hash": record["weight_hash"], **edited.record}
         record["weight_hash"] = edited.model_hash(weight_hash(pipe))
+    additions.save_memory(pipe, place, offload, decoding)
     return LoadedModel(
         pipe, record, scheduler_record(pipe.scheduler), default_guidance(source), str(place), dtype
+    )
+
+
+def offload_error(offload: str) -> UserError:
+    """Return the error for weights that are to be kept off a device where there is no GPU."""
+    return UserError(
+        f"generate.offload: expected a GPU, off which weights are kept, got the CPU: take {offload} out"
     )
 
 

@@ -9,6 +9,7 @@ test refuses these calls everywhere else.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import pickle
 import sys
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
 _PICKLE = "a damaged file, or a pickle of more than plain tensors, which is not run"
+VECTORS = "vectors of a textual inversion"
 _CLEANING = ("clean", "strip_sep_token")  # arguments of a tokenizer that say how a text is cleaned
 _FETCHED = ("pretrained", "checkpoint_path", "cache_dir", "features_only", "kwargs_filter")
 
@@ -120,6 +122,100 @@ def from_single_file(cls: Any, path: str | Path, **options: Any) -> Any:
     """Return a pipeline of a diffusers class from one file of weights and a local ``config`` folder, offline."""
     with block_foreign_code():
         return cls.from_single_file(str(path), local_files_only=True, **options)
+
+
+def from_gguf(cls: Any, path: Path, config: Path, dtype: Any) -> Any:
+    """Return a denoiser of a diffusers class from a .gguf file and the folder of its ``config.json``, offline."""
+    from diffusers import GGUFQuantizationConfig
+
+    quantization = GGUFQuantizationConfig(compute_dtype=dtype)
+    options = {"config": str(config.parent), "subfolder": config.name, "torch_dtype": dtype}
+    return from_single_file(cls, path, quantization_config=quantization, **options)
+
+
+def quantization_config(library: str, backend: str, options: Mapping[str, Any], dtype: Any) -> Any:
+    """Return the configuration by which diffusers or transformers (`library`) quantizes weights as it loads them.
+
+    A `ValueError` or `TypeError` for options that the backend does not take.
+    """
+    classes = importlib.import_module(library)
+    if backend != "torchao":
+        bits = backend.removeprefix("bitsandbytes_")
+        compute = {"bnb_4bit_compute_dtype": dtype} if bits == "4bit" else {}
+        return classes.BitsAndBytesConfig(**{f"load_in_{bits}": True, **compute, **options})
+    import torchao.quantization
+
+    options = dict(options)
+    kept = {name: options.pop(name) for name in ("modules_to_not_convert",) if name in options}
+    name = str(options.pop("quant_type", "none"))
+    kind = getattr(torchao.quantization, name, None) if name.endswith("Config") else None
+    if kind is None:
+        known = [one for one in dir(torchao.quantization) if one.endswith("WeightOnlyConfig")]
+        raise ValueError(f"quant_type is {name:.60}, no configuration of torchao such as {', '.join(known)}")
+    return classes.TorchAoConfig(kind(**options), **kept)
+
+
+def load_lora(pipe: Any, path: Path, name: str) -> None:
+    """Load a LoRA from a local file into a pipeline, unfused, by the name `name`.
+
+    A `ValueError` where it has layers that the pipeline lacks, which diffusers would leave out.
+    """
+    import torch
+
+    options = {"weight_name": path.name, "local_files_only": True}
+    with block_foreign_code():
+        pipe.load_lora_weights(str(path.parent), adapter_name=name, **options)
+        stored = pipe.lora_state_dict(str(path.parent), **options)
+    networks = [part for part in pipe.components.values() if isinstance(part, torch.nn.Module)]
+    layers = (key for network in networks for key, _ in network.named_parameters())
+    fitting = sum(key.endswith(f"lora_A.{name}.weight") for key in layers)
+    tensors = stored[0] if isinstance(stored, tuple) else stored
+    number = sum(key.endswith(("lora_A.weight", "down.weight")) for key in tensors)
+    if not fitting or fitting < number:
+        raise ValueError(f"{fitting} of its {number} layers fit")
+
+
+def read_vectors(path: Path, token: str | None) -> tuple[str, list[Any]]:
+    """Return the word and the vectors (n, width), one tensor per text encoder, in a file of a textual inversion.
+
+    Of diffusers' format, kohya's and that of AUTOMATIC1111. `token` replaces the word; a `ValueError` if there is none.
+    """
+    stored = read_tensors(path)
+    if "string_to_param" in stored:
+        name, vectors = stored.get("name"), list(stored["string_to_param"].values())[:1]
+    elif {*stored} <= {"clip_l", "clip_g", "emb_params"}:
+        name, vectors = None, [stored[key] for key in ("emb_params", "clip_l", "clip_g") if key in stored]
+    else:
+        (name,) = stored
+        vectors = [stored[name]]
+    if not (token or name):
+        raise ValueError("the file names no word: write it in `token`")
+    return token or name, [one.detach().reshape(-1, one.shape[-1]) for one in vectors]
+
+
+def load_vectors(pipe: Any, path: Path, token: str | None) -> None:
+    """Load a file of a textual inversion into the tokenizers and text encoders of a U-Net's pipeline.
+
+    Without weights (on torch's meta device) it is only checked; a `ValueError` for one that does not fit.
+    """
+    token, vectors = read_vectors(path, token)
+    towers = [name for name in ("text_encoder", "text_encoder_2") if getattr(pipe, name, None) is not None]
+    if len(towers) != len(vectors):
+        raise ValueError(f"vectors for {len(vectors)} of the model's {len(towers)} text encoders")
+    for name, one in zip(towers, vectors, strict=True):
+        tokenizer = getattr(pipe, name.replace("text_encoder", "tokenizer"))
+        parts = {"text_encoder": getattr(pipe, name), "tokenizer": tokenizer}
+        width = parts["text_encoder"].config.hidden_size
+        if one.shape[-1] != width or token in tokenizer.get_vocab():
+            fault = (
+                f"{token:.40}, which the model knows"
+                if one.shape[-1] == width
+                else f"{one.shape[-1]} channels"
+            )
+            raise ValueError(f"{fault}; {name} takes a new word of {width} channels")
+        if parts["text_encoder"].device.type == "meta":
+            continue
+        pipe.load_textual_inversion({token: one.squeeze(0) if len(one) == 1 else one}, token=token, **parts)
 
 
 def download_pipeline(identifier: str, **options: Any) -> None:

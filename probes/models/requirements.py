@@ -10,8 +10,9 @@ from hooks.errors import HookError
 from hooks.sites import resolve
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.models import loading
+from probes.models import additions, loading
 from probes.models.source import Source
+from probes.models.weights import pick_device
 
 _UNGUIDED = "noise_pred.unconditional"  # the one site that is not there without guidance
 
@@ -77,6 +78,9 @@ def check_before_weights(config: Config, source: Source) -> None:
             f"edit: expected a Stable Diffusion 1, 2 or XL, got {source.name} ({layout.pipeline}), a diffusion"
             " transformer, whose weights are not edited here: take `edit` out"
         )
+    if config.edit is not None and (source.added.loras or source.quantized):
+        got = "a LoRA beside them" if source.added.loras else "quantized ones"
+        raise UserError(f"edit: expected plain weights, which are edited, got {got}: take one of both out")
 
 
 def image_size(pipe: Any, config: Config) -> tuple[int, int]:
@@ -101,7 +105,16 @@ def check(config: Config, source: Source) -> None:
         from probes.models import edits
 
         edits.check_edit(pipe, config.edit, source.tokenizers, source.token_limit)
+    additions.check(source, config.generate.device)
     image_size(pipe, config)  # raises
+    for way, method in (("tiled", "enable_tiling"), ("sliced", "enable_slicing")):
+        if way in config.generate.decoding and not hasattr(pipe.vae, method):
+            kind = type(pipe.vae).__name__
+            raise UserError(
+                f"generate.decoding: expected a way in which a {kind} decodes, got {way}: take it out"
+            )
+    if config.generate.offload and pick_device(config.generate.device).type == "cpu":
+        raise loading.offload_error(config.generate.offload)
     capture = config.capture
     for field, patterns in (("sites", capture.sites), ("keep", capture.keep), ("pool", capture.pool)):
         for pattern in patterns if patterns and patterns != "default" else ():

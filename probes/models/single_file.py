@@ -69,8 +69,8 @@ def find_source(name: str, path: Path) -> Source:
 def lora_error(name: str) -> UserError:
     """Return the `UserError` for a LoRA given in the place of a whole model."""
     return UserError(
-        f"model {name}: expected a whole model, got a LoRA, which changes one: put it into its model with diffusers"
-        " (pipe.load_lora_weights, pipe.fuse_lora, pipe.unload_lora_weights, pipe.save_pretrained) and give that folder"
+        f"model {name}: expected a whole model, got a LoRA, which changes one: name its model, and this as"
+        " `lora: [{path: ...}]`"
     )
 
 

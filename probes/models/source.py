@@ -6,12 +6,13 @@ that does not fit another is reported in one line, naming the file, before an im
 
 from __future__ import annotations
 
+import copy
 import importlib
 import math
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +25,7 @@ from hooks.architectures.registry import generating_pipeline, why_unread
 from hooks.architectures.text_encoders import longest_text, text_config
 from hooks.errors import HookError
 from hooks.prompt.given import prompt_tokenizers
+from probes.config.generation import Quantization
 from probes.errors import UserError, first_line, parse_json
 from probes.models import pretrained
 
@@ -39,7 +41,38 @@ VOCABULARIES = ("tokenizer.json", "vocab.json", *_SENTENCEPIECE)  # a tokenizer 
 # the remedy for a model that cannot be drawn with
 SUPPORTED = "choose a text-to-image model of a pipeline that `triptych models` lists"
 UNQUANTIZED = "give the folder or hub id of the model that it was quantized from"
+# by the method that a configuration names: the module that reads weights of it
+QUANTIZERS = {
+    "bitsandbytes": "bitsandbytes",
+    "torchao": "torchao",
+    "quanto": "optimum.quanto",
+    "gguf": "gguf",
+}
 _AGAIN = "mend or download it again"
+
+
+@dataclass(frozen=True)
+class Added:
+    """What a configuration puts into a model: files of LoRAs with their scale and of new words, decoder, quantization.
+
+    `gguf` is the file of the denoiser's weights, `vae` the folder of another decoder.
+    """
+
+    loras: tuple[tuple[Path, float], ...] = ()
+    words: tuple[tuple[Path, str | None], ...] = ()
+    vae: Path | None = None
+    gguf: Path | None = None
+    quantization: Quantization | None = None
+
+    @property
+    def files(self) -> dict[str, tuple[Path, str]]:
+        """Each file that is read whole, and how it acts, by a name for it."""
+        loras = {f"lora[{i}]": (path, f" at scale {scale:g}") for i, (path, scale) in enumerate(self.loras)}
+        words = {
+            f"textual_inversion[{i}]": (path, f" as {token}" if token else "")
+            for i, (path, token) in enumerate(self.words)
+        }
+        return loras | words | ({"quantization.file": (self.gguf, "")} if self.gguf else {})
 
 
 @dataclass(frozen=True)
@@ -49,7 +82,7 @@ class Source:
     `kind` is ``bundled``, ``hub``, ``folder`` or ``file``; `config` is the folder that describes the pipeline;
     `revision` the commit of a model of the hub; `variant` the weights that are asked for, None for full precision;
     `bases` other models' folders, whose files stand in, in this order, for those that this one lacks; `from_pictures`
-    whether its pipeline is that for image to image.
+    whether its pipeline is that for image to image; `added` what a configuration puts into it.
     """
 
     name: str
@@ -60,6 +93,7 @@ class Source:
     variant: str | None = None
     bases: tuple[Path, ...] = ()
     from_pictures: bool = False
+    added: Added = Added()
     _contents: dict[Path, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -71,6 +105,8 @@ class Source:
 
         The card of a single file is beside it.
         """
+        if self.added.vae and name.partition("/")[0] == "vae":
+            return self.added.vae / name.partition("/")[2]
         beside = [self.path.parent] if self.kind == "file" and name == CARD else []
         for place in (*beside, self.config, *self.bases):
             if (place / name).exists():
@@ -175,9 +211,10 @@ class Source:
         paths = {name: self.locate(name) for name in (INDEX, CARD)}
         for folder in sorted({"scheduler", *(component.name for component in self.layout.components)}):
             for place in (*reversed(self.bases), self.config):  # what stands in first, then the model's
-                paths |= {f"{folder}/{path.name}": path for path in sorted((place / folder).glob("*"))}
+                place = self.added.vae if self.added.vae and folder == "vae" else place / folder
+                paths |= {f"{folder}/{path.name}": path for path in sorted(place.glob("*"))}
         try:
-            return {
+            return self.added_digests | {
                 f"model/{name}": sha256(self._read_bytes(path)).hexdigest()[:16]
                 for name, path in paths.items()
                 if path.suffix in _DESCRIBING and ".index." not in path.name and path.is_file()
@@ -186,6 +223,15 @@ class Source:
             raise UserError(
                 f"model {self.name}: {error.filename}: cannot be read ({error.strerror}): check its permissions"
             ) from None
+
+    @cached_property
+    def added_digests(self) -> dict[str, str]:
+        """The SHA-256 (16 digits) of each file that is put into the model, with scale or word, by ``model/NAME``."""
+        digests = {}
+        for name, (path, how) in self.added.files.items():
+            with path.open("rb") as file:
+                digests[f"model/{name}"] = f"{file_digest(file, 'sha256').hexdigest()[:16]}{how}"
+        return digests
 
     # Tokenizers
 
@@ -217,9 +263,22 @@ class Source:
 
     @cached_property
     def tokenizers(self) -> list[Any]:
-        """The tokenizers as the pipeline uses them: with its template around prompts, and its maximum length."""
+        """The tokenizers as the pipeline uses them: with its template around prompts, maximum length, words added."""
+        loaded = list(self.loaded_tokenizers.values())
+        if self.added.words:
+            loaded = copy.deepcopy(loaded)
+        for index, (path, token) in enumerate(self.added.words):
+            with pretrained.readable(f"textual_inversion[{index}]: {path.name}", pretrained.VECTORS):
+                token, vectors = pretrained.read_vectors(path, token)
+                names = [token, *(f"{token}_{number}" for number in range(1, len(vectors[0])))]
+                for tokenizer in loaded:
+                    tokenizer.add_tokens(names)
+        return self._with_template(loaded)
+
+    def _with_template(self, tokenizers: list[Any]) -> list[Any]:
+        """Return tokenizers as the pipeline uses them; a `UserError` if they do not fit each other or its template."""
         try:
-            return prompt_tokenizers(self.layout, list(self.loaded_tokenizers.values()))
+            return prompt_tokenizers(self.layout, tokenizers)
         except HookError as error:
             raise UserError(f"model {self.name}: {error}") from None
 
@@ -236,23 +295,47 @@ class Source:
     # Networks
 
     @cached_property
+    def quantized(self) -> dict[str, str]:
+        """The method by which weights are quantized, such as torchao, by component; a `UserError` for one not read."""
+        methods, chosen = {}, self.added.quantization
+        for one in self.layout.networks:
+            config = self.read_json(f"{one.name}/config.json").get("quantization_config")
+            method = config.get("quant_method") if isinstance(config, dict) else None
+            if config and method not in QUANTIZERS:
+                got = f"`quantization_config` ({method or 'of no method'!s:.40})"
+                expected = f"weights in float32, float16 or bfloat16, or quantized by {', '.join(QUANTIZERS)}"
+                raise self.file_error(f"{one.name}/config.json", expected, got, UNQUANTIZED)
+            if chosen is not None:
+                named = chosen.components_to_quantize or [
+                    self.layout.denoiser.name if self.added.gguf else one.name
+                ]
+                method = chosen.quant_backend.partition("_")[0] if one.name in named else method
+            if method:
+                methods[one.name] = method
+        return methods
+
+    @cached_property
     def networks(self) -> dict[str, Any]:
         """The networks by component name, on torch's meta device; a `UserError` if they or tokenizers do not fit."""
         networks: dict[str, Any] = {}
+        _ = self.quantized  # refused here, before what it would be quantized by is asked for
+        plain = self._with_template(
+            list(self.loaded_tokenizers.values())
+        )  # without words that are added later
         with pretrained.quiet():
             for one in self.layout.networks:
                 file, kind = f"{one.name}/config.json", self.index[one.name][1]
-                config = self.read_json(file)
-                if quantized := config.get("quantization_config"):
-                    method = quantized.get("quant_method") if isinstance(quantized, dict) else None
-                    got = f"`quantization_config` ({method or 'of no method'!s:.40})"
-                    raise self.file_error(file, "weights in float32, float16 or bfloat16", got, UNQUANTIZED)
+                config = {
+                    name: value
+                    for name, value in self.read_json(file).items()
+                    if name != "quantization_config"
+                }
                 with self.readable(file, f"a description of a {kind}"):
                     networks[one.name] = build_on_meta(
                         getattr(importlib.import_module(one.library), kind), config
                     )
             for named, tokenizer, encoder in zip(
-                self.layout.tokenizers, self.tokenizers, self.layout.text_encoders, strict=True
+                self.layout.tokenizers, plain, self.layout.text_encoders, strict=True
             ):
                 self._check_tokenizer(named.name, tokenizer, networks[encoder.name])
             try:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from probes.errors import UserError
 from probes.fields.types import DEVICES, WORKER
-from probes.models.pretrained import from_folder, quiet
+from probes.models.pretrained import from_folder, from_gguf, quiet, readable
 from probes.models.source import IMAGE_READERS, INDEX, Source
 
 if TYPE_CHECKING:
@@ -46,11 +46,13 @@ def stored_weights(source: Source, name: str) -> tuple[Path, set[str | None], st
 
     That is the variant of `source`; if it names none, the only one in the folder, else None (full precision).
     """
-    folders = [folder / name for folder in (source.path, *source.bases)]
+    folders, wanted = [folder / name for folder in (source.path, *source.bases)], source.variant
+    if source.added.vae and name == "vae":
+        folders, wanted = [source.added.vae], None
     folder = next(filter(complete_variants, folders), folders[0])
     stored = complete_variants(folder)
-    is_single = source.variant is None and len(stored) == 1
-    return folder, stored, next(iter(stored)) if is_single else source.variant
+    is_single = wanted is None and len(stored) == 1
+    return folder, stored, next(iter(stored)) if is_single else wanted
 
 
 def unread_weights(source: Source) -> list[str]:
@@ -99,13 +101,25 @@ def weight_hash(pipe: Any) -> str:
             if key.endswith("position_ids"):  # a constant that some versions of transformers store
                 continue
             total.update(f"{name}.{key} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
-            data = tensor.detach().to("cpu").contiguous().reshape(-1)
-            total.update(memoryview(data.view(torch.uint8).numpy()))
+            for part in _stored_tensors(tensor):
+                data = part.detach().to("cpu").contiguous().reshape(-1)
+                total.update(memoryview(data.view(torch.uint8).numpy()))
     return total.hexdigest()
 
 
+def _stored_tensors(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """Return the plain tensors that a tensor consists of: itself or, of a quantized one, values, scales, ..."""
+    import torch
+
+    if not hasattr(tensor, "__tensor_flatten__"):
+        return [tensor.as_subclass(torch.Tensor)]
+    return [
+        part for name in tensor.__tensor_flatten__()[0] for part in _stored_tensors(getattr(tensor, name))
+    ]
+
+
 def assemble_pipeline(
-    source: Source, networks: dict[str, torch.nn.Module], scheduler: SchedulerMixin
+    source: Source, networks: dict[str, torch.nn.Module], scheduler: SchedulerMixin | None
 ) -> DiffusionPipeline:
     """Return a pipeline of the given networks and scheduler with the model's tokenizers, and no safety checker."""
     kind = source.layout.pipeline_class(source.from_pictures)
@@ -121,24 +135,31 @@ def assemble_pipeline(
         return kind(**{**absent, **settings, **parts})
 
 
-def read_network(source: Source, name: str, dtype: str | None = None) -> torch.nn.Module:
+def read_network(source: Source, name: str, dtype: str | None = None, **options: Any) -> torch.nn.Module:
     """Return a component's network with its stored weights; a `UserError` if a tensor is missing or misshaped.
 
-    It is read in `dtype`; None: float32 or, of what diffusers stored in less, that.
+    It is read in `dtype`; None: float32 or, of what diffusers stored in less, that. `options`: how it is quantized.
     """
     import torch
 
     library, kind = source.index[name]
     folder, stored, variant = stored_weights(source, name)
     expected = f"the whole weights of a {kind}"
-    if source.variant and source.variant not in stored:
+    if source.added.gguf and name == source.layout.denoiser.name:
+        with readable(f"quantization.file: {source.added.gguf.name}", expected, "choose another"), quiet():
+            cls, numbers = getattr(importlib.import_module(library), kind), getattr(torch, dtype or "float32")
+            module = from_gguf(cls, source.added.gguf, source.locate(name), numbers)
+            if any(parameter.is_meta for parameter in module.parameters()):
+                raise ValueError("weights are missing")
+        return module
+    if variant not in stored and variant:
         listed = ", ".join(sorted(filter(None, stored))) or "full precision alone"
         raise UserError(f"variant: {source.name}: {name}: expected {variant}, found {listed}: choose another")
     if library == "transformers":
         # it would round to the format that config.json names: XL's says float16 beside weights in float32
-        options = {"dtype": getattr(torch, dtype or "float32")}
+        options["dtype"] = getattr(torch, dtype or "float32")
     else:
-        options = {"torch_dtype": dtype and getattr(torch, dtype)}
+        options["torch_dtype"] = dtype and getattr(torch, dtype)
     with source.readable(name, expected), quiet():
         cls = getattr(importlib.import_module(library), kind)
         module, report = from_folder(cls, folder, output_loading_info=True, variant=variant, **options)
@@ -157,7 +178,12 @@ def require_finite(source: Source, pipe: Any, dtype: str, remedy: str) -> None:
     with deterministic(1):  # several threads wait for one another at each of many small weights
         for name, module in weighted_networks(pipe).items():
             for key, parameter in module.named_parameters():
-                if not torch.isfinite(torch.stack(torch.aminmax(parameter.detach()))).all():
+                parts = [
+                    part
+                    for part in _stored_tensors(parameter.detach())
+                    if part.is_floating_point() and part.element_size() > 1
+                ]
+                if not all(torch.isfinite(torch.stack(torch.aminmax(part))).all() for part in parts):
                     got = f"NaN or infinity in {key:.80}"
                     raise source.file_error(name, f"finite weights in {dtype}", got, remedy)
 

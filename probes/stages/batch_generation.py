@@ -95,14 +95,14 @@ class GenerationWork:
 def load_run_model(
     source: loading.Source, config: Config, device: str, fields: Mapping[str, Any] | None = None
 ) -> loading.LoadedModel:
-    """Return a run's model, loaded with scheduler and edit; UserError if it is not the one that the run began with.
+    """Return a run's model with all that is put into it; UserError if it is not the one that the run began with.
 
     `fields`: its checksums in the run's parts (None: not begun). On another machine the model is found by its name.
     """
-    if not source.path.exists():
-        named = source.name.partition("@")[0]
-        local = loading.resolve(named, revision=source.revision, variant=source.variant)
-        source = replace(local, name=source.name, from_pictures=source.from_pictures)
+    if not all(path.exists() for path in (source.path, *(path for path, _ in source.added.files.values()))):
+        named = config.model_copy(update={"model": source.name.partition("@")[0]})
+        commit = source.revision if source.kind == "hub" else None
+        source = replace(loading.resolve_run(named, revision=commit), name=source.name)
     files = {
         name: value for name, value in (fields or source.file_digests).items() if name.startswith("model/")
     }
@@ -111,9 +111,17 @@ def load_run_model(
             f"model {source.name}: expected {name.removeprefix('model/')} to be the one that the run began with, found"
             " another: put the same files on all machines"
         )
-    sampler, dtype = config.sampler, config.generate.dtype
-    named = {"scheduler": sampler.scheduler, "steps": sampler.steps, "edit": config.edit}
-    loaded = loading.load(source, dtype=dtype, device=device, **named)
+    sampler, way = config.sampler, config.generate
+    loaded = loading.load(
+        source,
+        dtype=way.dtype,
+        device=device,
+        scheduler=sampler.scheduler,
+        steps=sampler.steps,
+        edit=config.edit,
+        offload=way.offload,
+        decoding=way.decoding,
+    )
     if fields and loaded.record["weight_hash"] != fields["model"]:
         raise UserError(
             f"model {source.name}: expected the weights that the run began with, found others:"

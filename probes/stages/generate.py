@@ -124,6 +124,7 @@ def _plan_parts(
     scheduler = settings.loaded.scheduler
     # what alters the content of any part; a part adds its own prompts and seeds
     fields = {
+        **source.added_digests,  # named first where they differ
         "model": settings.loaded.record["weight_hash"],
         **source.file_digests,
         **part_fields(config.resolved()),

@@ -68,7 +68,7 @@ def settings(model, **over):
 
 def generated(path, config, **options):
     """Plan and generate in this process, as the command line does."""
-    source = loading.resolve(config.model)
+    source = loading.resolve_run(config)
     samples = prompts.plan(config, source.tokenizers, source.token_limit)
     requirements.check(config, source)
     with claim(path) as run:

@@ -1,6 +1,7 @@
 """``triptych init``: a commented ``triplets.yaml`` to start from.
 
-The files stand in ``triptych/cli/starts``; a further one is a row of `STARTS` and a file there.
+The files stand in ``triptych/cli/starts``; a further one is a row of `STARTS` and a file there, in which the line
+``# common`` stands for words, prompts and seeds (`common.yaml`).
 """
 
 from __future__ import annotations
@@ -17,9 +18,16 @@ STARTS = {
     "toyworld": "the model that comes with the package",
     "sd15": "Stable Diffusion 1.5",
     "sdxl": "Stable Diffusion XL",
+    "sd3": "Stable Diffusion 3",
+    "sd35": "Stable Diffusion 3.5",
+    "flux": "FLUX.1",
+    "flux2": "FLUX.2 klein",
+    "qwen": "Qwen-Image",
+    "lora": "a LoRA in Stable Diffusion 1.5",
+    "xl-lora": "a LoRA in Stable Diffusion XL",
     "gep": "an audit of attributes (GEP)",
     "dalleval": "an audit of professions (DALL-Eval)",
-    "images": "images of another program",
+    "folder-of-images": "images of another program",
     "captions": "prompts from captions, or from a set such as professions",
 }
 
@@ -29,7 +37,7 @@ def parser() -> command_line.Parser:
     main = command_line.Parser(
         prog="triptych init",
         description="Write a short, commented triplets.yaml to start from; it says what to change.",
-        epilog="what it is for:\n" + "\n".join(f"  {name:<9} {what}" for name, what in STARTS.items()),
+        epilog="what it is for:\n" + "\n".join(f"  {name:<17} {what}" for name, what in STARTS.items()),
         examples={
             "triptych init --for sd15": "then: triptych plan triplets.yaml",
             "triptych init --from captions_train2017.json": "COCO's neutral captions, as Wu et al. 2025 choose them",
@@ -66,7 +74,9 @@ def parser() -> command_line.Parser:
 
 def start_text(start: str) -> str:
     """Return the YAML text of a starting configuration by its name in `STARTS`, such as "sdxl"."""
-    return (files("triptych.cli") / "starts" / f"{start}.yaml").read_text(encoding="utf-8")
+    folder = files("triptych.cli") / "starts"
+    text, common = ((folder / f"{name}.yaml").read_text(encoding="utf-8") for name in (start, "common"))
+    return text.replace("# common\n", common)
 
 
 def work(options: argparse.Namespace) -> None:

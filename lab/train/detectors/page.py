@@ -64,7 +64,10 @@ def _is_low(row: dict[str, Any], rates: dict[tuple[str, str, str], dict[str, Any
     name, bar = row["object"], BARS["recall and precision"]
     precision = rates.get(("precision", name, row["indicator"]), row)["value"]
     return (
-        row["quantity"] == "recall" and name != "all" and row["n"] >= FEWEST and min(row["value"], precision) < bar
+        row["quantity"] == "recall"
+        and name != "all"
+        and row["n"] >= FEWEST
+        and min(row["value"], precision) < bar
     )
 
 

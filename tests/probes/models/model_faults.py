@@ -82,9 +82,8 @@ def _flip(draw: random.Random, file: Path) -> str:
 def refused(model, tmp_path, capsys, *arguments, **sections):
     """The one line with which the command line refuses a model, or it with a section; nothing may be written."""
     file, out = tmp_path / "triplets.yaml", tmp_path / "run"
-    file.write_text(
-        YAML.format(model=model) + "".join(f"{name}: {json.dumps(of)}\n" for name, of in sections.items())
-    )
+    lines = [line for line in YAML.format(model=model).splitlines() if line.partition(":")[0] not in sections]
+    file.write_text("\n".join([*lines, *(f"{name}: {json.dumps(of)}" for name, of in sections.items())]))
     arguments = arguments or ("--stage", "generate")
     capsys.readouterr()  # what making the model said
     line = [str(file), "--out", str(out), *(one for one in arguments if one != "plan")]

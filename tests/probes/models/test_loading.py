@@ -108,7 +108,8 @@ def test_pickled_weights_load_without_running_code(saved, copy):
         ("model.pt", ".pt: give the whole checkpoint as one of these, or the folder of the pipeline"),
         (
             "Q4.GGUF",
-            ".GGUF, a quantized denoiser alone: give the folder or hub id of the model that it was quantized from",
+            ".GGUF, a quantized denoiser alone: name its pipeline as `model`, and this file as quantization.file with"
+            " quant_backend: gguf",
         ),
     ],
 )

@@ -53,12 +53,6 @@ NOT_WHOLE = {
         {"beta_schedule": "x"},
         "scheduler/scheduler_config.json: ",
     ),
-    "quantized by bitsandbytes": (
-        "unet/config.json",
-        {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}},
-        "expected weights in float32, float16 or bfloat16, got `quantization_config` (bitsandbytes): give the folder or"
-        " hub id of the model that it was quantized from",
-    ),
     "code": (INDEX, {"unet": ["os", "system"]}, "code of a model's author is not run"),
     "another class": (
         INDEX,
@@ -134,7 +128,7 @@ def test_a_lora_is_no_model(file, key, tmp_path, capsys):
         line = refused(model, tmp_path, capsys)
         assert line == refused(model, tmp_path, capsys, "plan")
         assert line.startswith(
-            f"model {model}: expected a whole model, got a LoRA, which changes one: put it into"
+            f"model {model}: expected a whole model, got a LoRA, which changes one: name its model"
         )
 
 

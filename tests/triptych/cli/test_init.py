@@ -11,7 +11,10 @@ from probes.config import schema
 from probes.config.schema import Config
 from probes.models import hub
 from probes.stages.external_images.configuration import complete_configuration
+from tests.probes.models.test_additions import save_lora
 from tests.runs import one_line
+from tests.tiny import KINDS, tiny_pipeline
+from tests.tiny_transformers import ROWS, tiny_transformer_pipeline
 from triptych.cli import init
 from triptych.cli.main import main
 
@@ -70,7 +73,32 @@ def test_what_it_offers_in_comments_loads_too(start, folder):
         assert len(taken) == len(text.splitlines()) - any(l.startswith(f"{key}:") for l in text.splitlines())
 
 
-@pytest.mark.parametrize("start", ["toyworld", "gep", "dalleval", "images"])
+# for models that cannot be had here a tiny one of the same class
+TINY = {"sd15": "sd1", "lora": "sd1", "sdxl": "sdxl", "xl-lora": "sdxl", "sd3": "sd3", "sd35": "sd35"}
+TINY |= {"flux": "flux-dev", "flux2": "flux2-klein", "qwen": "qwen-image"}
+
+
+@pytest.mark.parametrize(
+    "start", [pytest.param(one, marks=pytest.mark.slow if one in ("sd15", "sdxl") else ()) for one in TINY]
+)
+def test_models_of_the_hub_can_be_planned(start, folder, capsys):
+    kind = TINY[start]
+    if kind not in (*KINDS, *ROWS):
+        pytest.skip(f"no tiny pipeline of {kind}")
+    (tiny_pipeline if kind in KINDS else tiny_transformer_pipeline)(kind).save_pretrained(folder / "tiny")
+    lora = "lora" in start
+    if lora:
+        save_lora(folder, kind).rename(folder / "style.safetensors")
+    assert main(["init", "first.yaml", "--for", start]) == 0
+    assert main(["plan", "first.yaml", "--model", "tiny"]) == 0
+    said = capsys.readouterr().out
+    assert (
+        f"\n{216 if start == 'sd15' else 72} images, " in said
+        and ("lora[0]: style.safetensors " in said) == lora
+    )
+
+
+@pytest.mark.parametrize("start", [start for start in init.STARTS if start not in TINY])
 def test_what_needs_no_download_can_be_planned(start, folder, capsys):
     assert main(["init", "first.yaml", "--for", start]) == 0
     assert main(["plan", "first.yaml"]) == 0
@@ -87,8 +115,8 @@ def test_a_file_that_is_there_is_not_replaced_by_mistake(folder, capsys):
     assert (folder / "triplets.yaml").read_text() == "years of work"
     assert main(["init", "--overwrite"]) == 0
     assert load_config(folder / "triplets.yaml").model == "toyworld"
-    assert main(["init", "--for", "sd3"]) == 2
-    assert "invalid choice: 'sd3'" in capsys.readouterr().err
+    assert main(["init", "--for", "sd4"]) == 2
+    assert "invalid choice: 'sd4'" in capsys.readouterr().err
 
 
 def test_every_start_has_its_file():
@@ -97,4 +125,4 @@ def test_every_start_has_its_file():
     there = {
         file.name for file in (files("triptych.cli") / "starts").iterdir() if file.name.endswith(".yaml")
     }
-    assert there == {f"{name}.yaml" for name in init.STARTS}
+    assert there == {f"{name}.yaml" for name in (*init.STARTS, "common")}
