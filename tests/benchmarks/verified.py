@@ -19,12 +19,13 @@ BUNDLED = ("toyworld", "toyworld-dit")
 
 def verify(kind: str, folder: Path, *options: str) -> int:
     """Return the exit status of the command; a tiny pipeline is saved in the folder first. Results: folder/out."""
-    model, size = kind, ()
+    model, size = kind, list[str]()
     if kind not in BUNDLED:
         pipe = tiny_pipeline(kind) if kind in UNETS else tiny_transformer_pipeline(kind)
         model = str(folder / f"tiny-{kind}")
         pipe.save_pretrained(model)
-        size = () if kind in UNETS else ("--size", str(call_options(kind)["height"]))
+        size = ["--steps", "2"]
+        size += [] if kind in UNETS else ["--size", str(call_options(kind)["height"])]
     return main(["verify", model, "--out", str(folder / "out"), *size, *options])
 
 

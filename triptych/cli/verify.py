@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from probes import command_line
+from probes.errors import printable
 
 
 def parser() -> command_line.Parser:
@@ -14,23 +16,14 @@ def parser() -> command_line.Parser:
         description="Compare what is read of a model with what the model itself computes, on this machine: images with"
         " and without the probe, word maps against an eager softmax, captures, tokens, patches, cost, a run of eight"
         " prompts, LoRA, offloading, quantized weights. Writes a page, a JSON of the same, and the run.",
-        examples={
-            "triptych verify toyworld": "in verify-toyworld/; exit status 1 if a check fails",
-            "triptych verify models/mine --size 512 --steps 4": "a folder of diffusers, at 512 x 512 pixels",
-        },
+        examples={"triptych verify toyworld": "writes verify-toyworld/; exit status 1 if a check fails"},
     )
+    count, size = command_line.whole_number(2, 1000), command_line.whole_number(8, 8192)
     main.add_argument("model", help="bundled model, hub id, folder of diffusers, or .safetensors file")
+    main.add_argument("--images", type=count, default=2, metavar="N", help="images at once")
+    main.add_argument("--steps", type=count, default=4, metavar="N", help="steps of the sampler")
     main.add_argument(
-        "--images", type=command_line.whole_number(2, 16), default=2, metavar="N", help="images"
-    )
-    main.add_argument(
-        "--steps", type=command_line.whole_number(2, 1000), default=4, metavar="N", help="steps"
-    )
-    main.add_argument(
-        "--size",
-        type=command_line.whole_number(8, 8192),
-        metavar="PIXELS",
-        help="height and width of the images (default: the model's)",
+        "--size", type=size, metavar="N", help="height and width in pixels (default: the model's)"
     )
     main.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, mps")
     main.add_argument(
@@ -42,22 +35,18 @@ def parser() -> command_line.Parser:
 
 def work(arguments: argparse.Namespace) -> int:
     """Verify a model, print each line and write JSON and page; return 1 if a check fails, else 0."""
-    from pathlib import Path
-
-    from probes.errors import printable
-    from triptych.verify.record import Line
+    from triptych.verify.record import FAIL
     from triptych.verify.verification import verify
 
     options = vars(arguments)
-    model, out = options.pop("model"), options.pop("out")
-    options.pop("stages")
+    model, out, _ = (options.pop(name) for name in ("model", "out", "stages"))
     folder = command_line.writable(out or Path(f"verify-{Path(model).stem}"), folder=True)
-
-    def tell(line: Line) -> None:
-        """Print a line at once."""
-        print(printable(f"{line.status:<16}  {line.check}: {line.text}"), flush=True)
-
-    verification = verify(model, folder, **options, tell=tell)
-    data, page = verification.write(folder)
-    print(f"{verification.summary}; page: {page}; to hand it back: {data}")
-    return 1 if verification.failed else 0
+    verification = verify(
+        model,
+        folder,
+        lambda line: print(printable(f"{line.status:<16}  {line.check}: {line.text}"), flush=True),
+        **options,
+    )
+    verification.write(folder)
+    print(f"{verification}; page: {folder / 'verify.html'}; to hand it back: {folder / 'verify.json'}")
+    return 1 if any(line.status == FAIL for line in verification.lines) else 0

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import gc
-import platform
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from hooks.errors import HookError
-from probes.errors import UserError, first_line
+from probes.errors import first_line
 from probes.models import loading
 from probes.models.weights import deterministic
 from triptych.cli.doctor import NAMED, version
@@ -45,22 +44,24 @@ CHECKS: dict[str, Callable[[Checks], Outcome]] = {
 def verify(
     model: str,
     folder: Path,
+    tell: Callable[[Line], None],
     *,
-    images: int = 2,
-    steps: int = 4,
-    size: int | None = None,
-    device: str = "auto",
-    dtype: str = "auto",
-    tell: Callable[[Line], None] = lambda line: None,
+    images: int,
+    steps: int,
+    size: int | None,
+    device: str,
+    dtype: str,
 ) -> Verification:
     """Make all checks of a model, and a run in ``folder/run``; `tell` is given each line when it is known.
 
     UserError or HookError for a model that cannot be loaded or is not read.
     """
     loaded = loading.load(loading.resolve(model), device=device, dtype=dtype)
+    about = {key: loaded.record[key] for key in ("id", "kind", "pipeline", "parameters", "weight_hash")}
     lines: list[Line] = []
 
     def add(name: str, check: Callable[[], Outcome]) -> None:
+        """Add the line of a check."""
         lines.append(_line(name, check))
         tell(lines[-1])
 
@@ -68,26 +69,24 @@ def verify(
         checks = Checks(loaded, images, steps, size)
         for name, check in CHECKS.items():
             add(name, partial(check, checks))
-        call, family = {"images": images, **checks.call}, checks.architecture.name
-    versions = {name: version(name) for name in ("triptych", *NAMED[:3], "peft")}
-    machine = {"device": checks.device_name, "system": platform.platform(), **versions}
-    record = {key: loaded.record[key] for key in ("id", "kind", "pipeline", "parameters", "weight_hash")}
+    call: dict[str, Any] = {"images": images, **checks.call}
+    about |= {"family": checks.architecture.name, "dtype": loaded.dtype}
     del checks
     loaded.pipe = None  # the run loads it again
     gc.collect()
     torch.cuda.empty_cache()
     add("run", partial(setups.run, model, call, device, dtype, folder))
-    return Verification({**record, "family": family, "dtype": loaded.dtype}, machine, call, tuple(lines))
+    versions = {name: version(name) for name in ("triptych", *NAMED[:3], "peft", "torchao")}
+    machine = {"device": lines[1].numbers["name"], **{name: one for name, one in versions.items() if one}}
+    return Verification({"model": about, "machine": machine, "call": call}, tuple(lines))
 
 
 def _line(name: str, check: Callable[[], Outcome]) -> Line:
     """Return the line of a check; an error in it is a failure, and the others are made all the same."""
     try:
-        passed, text, values = check()
+        passed, text, numbers = check()
     except UntestableError as reason:
         return Line(name, UNTESTED, str(reason), {})
-    except (HookError, UserError) as error:
-        return Line(name, FAIL, str(error), {})
-    except Exception as error:  # a report of what does not work is what is wanted
+    except Exception as error:  # what does not work is what is to be handed back
         return Line(name, FAIL, f"{type(error).__name__}: {first_line(error)}", {})
-    return Line(name, PASS if passed else FAIL, text, values)
+    return Line(name, PASS if passed else FAIL, text, numbers)
