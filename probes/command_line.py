@@ -172,10 +172,10 @@ def run(
 ) -> int:
     """Parse a command line, call `work` with its arguments, and return the exit status.
 
-    That is what `work` returns, 0 for None; 2 for what the user can mend, named in one line of at most 400 characters on
-    stderr; 130 when interrupted, 143 when terminated, after which the text `interrupted` is printed. A reader of the
-    output that has gone, as with ``| head``, is no fault. `raise_at_once` is False where `work` calls `raise_on_signals` itself, once
-    there is something to go on with.
+    That is what `work` returns, 0 for None; 2 for what the user can mend, named in one line of at most 400 characters
+    on stderr; 130 when interrupted, 143 when terminated, after which the text `interrupted` is printed. A reader of the
+    output that has gone, as with ``| head``, is no fault. `raise_at_once` is False where `work` calls
+    `raise_on_signals` itself, once there is something to go on with.
     """
     if raise_at_once:
         raise_on_signals()

@@ -73,16 +73,13 @@ def digest(images: np.ndarray) -> str:
 def recording(pipe: Any) -> Iterator[SimpleNamespace]:
     """Record what a pipeline itself computes in one call.
 
-    `steps`: what the scheduler was given and what it returned; `encoded`: what `encode_prompt` returned; `encoders`: the
-    arguments of each text encoder's first call; `latents`: after each step, scaled as the denoiser is given them, and
-    `final` the last ones, by the callback `after_step`.
+    `steps`: what the scheduler was given and returned; `encoded`: what `encode_prompt` returned; `encoders`: arguments of
+    each text encoder's first call; by the callback `after_step`, `latents` as the denoiser is given them next, and the
+    `final` ones.
     """
     own = SimpleNamespace(steps=[], encoded=[], encoders={}, latents=[], final=None)
-    step, encode, scale = (
-        pipe.scheduler.step,
-        pipe.encode_prompt,
-        getattr(pipe.scheduler, "scale_model_input", None),
-    )
+    step, encode = pipe.scheduler.step, pipe.encode_prompt
+    scale = getattr(pipe.scheduler, "scale_model_input", None)
 
     @functools.wraps(step)  # pipelines ask which arguments it takes
     def record_step(output: Any, timestep: Any, sample: Any, *args: Any, **kwargs: Any) -> Any:
@@ -97,7 +94,7 @@ def recording(pipe: Any) -> Iterator[SimpleNamespace]:
     def after_step(index: int, tensors: dict[str, Any]) -> dict[str, Any]:
         own.final, times = tensors["latents"], pipe.scheduler.timesteps
         if index + 1 < len(times):
-            own.latents.append(scale(own.final, times[index + 1]) if scale else own.final)
+            own.latents.append((scale(own.final, times[index + 1]) if scale else own.final).clone())
         return {}
 
     own.after_step = after_step
@@ -121,12 +118,8 @@ class Checks:
         self.architecture, self.on_gpu = architecture_of(self.pipe), loaded.device.startswith("cuda")
         self.prompts = [TEXT.format(WORDS[row % len(WORDS)]) for row in range(images)]
         height, width = self.architecture.image_size(self.pipe, size, size)
-        self.call = {
-            "steps": steps,
-            "guidance_scale": loaded.guidance_scale,
-            "height": height,
-            "width": width,
-        }
+        self.call = {"steps": steps, "guidance_scale": loaded.guidance_scale}
+        self.call |= {"height": height, "width": width}
         self.images = self.generate()
         with recording(self.pipe) as self.own, self.probe(word_maps=True, keep=KEPT) as self.seen:
             self.images_seen = self.generate(after_step=self.own.after_step)
@@ -165,13 +158,8 @@ class Checks:
 
     def weights(self) -> Outcome:
         """Hash of all weights; fails if it is another after the checks."""
-        before, after = self.loaded.record["weight_hash"], weight_hash(self.pipe)
-        return outcome(
-            before == after,
-            "SHA-256 {before} before the checks, {after} after them",
-            before=before,
-            after=after,
-        )
+        before, now = self.loaded.record["weight_hash"], weight_hash(self.pipe)
+        return outcome(before == now, "SHA-256 {before} before the checks, {now} now", before=before, now=now)
 
     # Images
 
@@ -179,14 +167,10 @@ class Checks:
         """Images with and without the probe, bit for bit; all sites read, word maps summed."""
         if not np.array_equal(self.images, self.generate()):
             raise UntestableError("two generations without the probe differ on this device")
-        same, hashes = (
-            np.array_equal(self.images, self.images_seen),
-            [*map(digest, (self.images, self.images_seen))],
-        )
-        text = (
-            f"{len(self.images)} images {'bit-identical' if same else 'different'} without and with the probe"
-        )
-        return outcome(same, f"{text}; SHA-256 {{without}} and {{seen}}", without=hashes[0], seen=hashes[1])
+        same = np.array_equal(self.images, self.images_seen)
+        text = f"{len(self.images)} images {'bit-identical' if same else 'different'} without and with the "
+        text += "probe; SHA-256 {without} and {seen}"
+        return outcome(same, text, without=digest(self.images), seen=digest(self.images_seen))
 
     def altered(self, *, maps: bool) -> Outcome:
         """Images with and without the probe and, if asked, the word maps of the pipeline as it was altered."""
@@ -195,7 +179,8 @@ class Checks:
             same = np.array_equal(plain, self.generate())
         right, text, numbers = self.maps() if maps else (True, "not compared", {})
         changed = difference(plain, self.images)
-        text = f"images {'bit-identical' if same else 'different'} with the probe, {changed:.2g} from those before; maps: {text}"
+        text = f"{changed:.2g} from those before; maps: {text}"
+        text = f"images {'bit-identical' if same else 'different'} with the probe, {text}"
         return same and right and (changed > 0 or not maps), text, {**numbers, "changed": changed}
 
     # Word maps
@@ -220,9 +205,7 @@ class Checks:
         expected = eager.maps(maps.values.shape[2:]).numpy()
         largest, found = float(expected.max()), difference(maps.values[:, : expected.shape[1]], expected)
         bound = eager.relative_bound(self.dtype) * largest
-        text = (
-            "max |difference| {difference:.2g}, at most {bound:.2g} by rounding; largest value {largest:.3g}"
-        )
+        text = "max |difference| {difference:.2g}, at most {bound:.2g} by rounding, of {largest:.3g} at most"
         text += f"; {maps.definition}, {len(maps.layers)} layers, {sum(map(len, columns))} tokens"
         return outcome(found <= bound and largest > 0, text, difference=found, bound=bound, largest=largest)
 
@@ -249,12 +232,9 @@ class Checks:
             *zip(kept["noise_pred.guided"], (one for one, _ in self.own.steps)),
         ]
         found = max((self._difference(*pair) for pair in pairs), default=np.inf)
-        text = (
-            "{pairs} latents of callback_on_step_end and predictions given to the scheduler: max |difference|"
-        )
-        return outcome(
-            found == 0, f"{text} {{difference:.2g}}, expected 0", pairs=len(pairs), difference=found
-        )
+        text = "{pairs} latents of the pipeline's callback and predictions that its scheduler was given: "
+        text += "max |difference| {difference:.2g}, expected 0"
+        return outcome(found == 0, text, pairs=len(pairs), difference=found)
 
     def x0(self) -> Outcome:
         """x₀ predicted at the last step, and the scheduler's own, or the latent at sigma 0."""
@@ -275,7 +255,8 @@ class Checks:
             (latent, self.own.final),
             ((image / 2 + 0.5).clamp(0, 1), torch.from_numpy(self.images_seen).movedim(-1, 1)),
         ]
-        return max((self._near(*pair) for pair in pairs), key=lambda one: one[2]["difference"])
+        outcomes = [self._near(*pair) for pair in pairs]
+        return max(outcomes, key=lambda one: (not one[0], one[2]["difference"]))
 
     def text(self) -> Outcome:
         """States of the text: those that `encode_prompt` returned, and each layer of each encoder called once more."""
@@ -295,9 +276,8 @@ class Checks:
         wrong = [name for name, states in layers.items() if not torch.equal(kept[name].values[0], states)]
         text = f"text.final is {'' if any(same) else 'not '}what encode_prompt returned; {{layers}} layers of encoders "
         text += f"compared with their own hidden states, {{wrong}} differ {' '.join(wrong[:4])}"
-        return outcome(
-            any(same) and layers and not wrong, text.rstrip(), layers=len(layers), wrong=len(wrong)
-        )
+        passed = any(same) and layers and not wrong
+        return outcome(passed, text.rstrip(), layers=len(layers), wrong=len(wrong))
 
     @torch.no_grad()
     def hidden_states(self, name: str) -> list[Tensor]:
@@ -320,12 +300,9 @@ class Checks:
                 values.append(probe.kept[f"noise_pred.{name}"].values[:1])
         (one, other), (empty, still) = first.values()
         numbers = {"shift": difference(one, other), "back": difference(one.flip(1), other), "still": 0.0}
-        text = (
-            "one branch"
-            if not len(empty)
-            else "two branches, predictions without prompts differ by {still:.2g}"
-        )
-        numbers["still"] = difference(empty, still) if len(empty) else 0.0
+        text = "one branch"
+        if len(empty):
+            numbers["still"], text = difference(empty, still), "those without prompts differ by {still:.2g}"
         bound = 64 * torch.finfo(self.dtype).eps * float(one.abs().max())
         passed = max(numbers["back"], numbers["still"]) <= bound < numbers["shift"]
         text = f"with prompts exchanged predictions differ by {{shift:.2g}}, exchanged back by {{back:.2g}}; {text}"

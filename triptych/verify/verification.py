@@ -77,7 +77,10 @@ def verify(
     torch.cuda.empty_cache()
     add("run", partial(setups.run, model, call, device, dtype, folder))
     versions = {name: version(name) for name in ("triptych", *NAMED[:3], "peft", "torchao")}
-    machine = {"device": lines[1].numbers["name"], **{name: one for name, one in versions.items() if one}}
+    machine = {
+        "device": next(line.numbers["name"] for line in lines if line.check == "device"),
+        **{name: one for name, one in versions.items() if one},
+    }
     return Verification({"model": about, "machine": machine, "call": call}, tuple(lines))
 
 
