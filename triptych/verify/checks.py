@@ -73,9 +73,9 @@ def digest(images: np.ndarray) -> str:
 def recording(pipe: Any) -> Iterator[SimpleNamespace]:
     """Record what a pipeline itself computes in one call.
 
-    `steps`: what the scheduler was given and returned; `encoded`: what `encode_prompt` returned; `encoders`: arguments of
-    each text encoder's first call; by the callback `after_step`, `latents` as the denoiser is given them next, and the
-    `final` ones.
+    `steps`: what the scheduler was given and returned; `encoded`: what `encode_prompt` returned; `encoders`: arguments
+    of each first call of a text encoder; by the callback `after_step`, `latents` as the denoiser is given them next,
+    and the `final` ones.
     """
     own = SimpleNamespace(steps=[], encoded=[], encoders={}, latents=[], final=None)
     step, encode = pipe.scheduler.step, pipe.encode_prompt
