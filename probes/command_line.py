@@ -163,7 +163,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def run(
-    work: Callable[[argparse.Namespace], None],
+    work: Callable[[argparse.Namespace], int | None],
     parser: argparse.ArgumentParser,
     argv: Sequence[str] | None = None,
     *,
@@ -172,15 +172,15 @@ def run(
 ) -> int:
     """Parse a command line, call `work` with its arguments, and return the exit status.
 
-    That is 0; 2 for what the user can mend, named in one line of at most 400 characters on stderr; 130 when
-    interrupted, 143 when terminated, after which the text `interrupted` is printed. A reader of the output that has
-    gone, as with ``| head``, is no fault. `raise_at_once` is False where `work` calls `raise_on_signals` itself, once
-    there is something to go on with.
+    That is what `work` returns, 0 for None; 2 for what the user can mend, named in one line of at most 400 characters
+    on stderr; 130 when interrupted, 143 when terminated, after which the text `interrupted` is printed. A reader of the
+    output that has gone, as with ``| head``, is no fault. `raise_at_once` is False where `work` calls
+    `raise_on_signals` itself, once there is something to go on with.
     """
     if raise_at_once:
         raise_on_signals()
     try:
-        work(parser.parse_args(argv))
+        status = work(parser.parse_args(argv)) or 0
         sys.stdout.flush()
     except UserError as error:
         return _print_error(error)
@@ -207,7 +207,7 @@ def run(
         if not isinstance(error, HookError):
             raise
         return _print_error(error)
-    return 0
+    return status
 
 
 def _print_error(error: Exception) -> int:

@@ -117,6 +117,8 @@ BAD = [
     ("compare", "a b --out {file}/c", "{file}/c: cannot be written"),
     ("compare", "a b --out {empty}", "a: expected a run directory"),
     ("compare", "a", "two or more"),
+    ("verify", "toyworld --images 1", f"--images: {NUMBER} from 2 to 1,000, got '1'"),
+    ("verify", "toyworl", "did you mean toyworld?"),
     ("export", "{empty}", "arguments are required: --to"),
     ("export", "{empty} --to csv", "expected a run directory"),
     ("export", "{bare} --to yolo", "--to: invalid choice"),

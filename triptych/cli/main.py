@@ -3,8 +3,9 @@
 A command is a module with two functions, and a row here or in `analysis.methods.registry`:
 
 - ``parser()`` returns its `probes.command_line.Parser`, whose help ends with an example;
-- ``work(options)`` does what the parsed options ask, and imports what that takes, so that ``--help`` is quick. Beside
-  its own options it is given ``options.stages``, a function that makes a run from the arguments of ``triptych run``.
+- ``work(options)`` does what the parsed options ask, and imports what that takes, so that ``--help`` is quick; it may
+  return an exit status. Beside its own options it is given ``options.stages``, a function that makes a run from the
+  arguments of ``triptych run``.
 """
 
 from __future__ import annotations
@@ -52,6 +53,9 @@ GROUPS: dict[str, tuple[CommandRow, ...]] = {  # by their title in `triptych --h
     ),
     "this installation": (
         CommandRow("models", "triptych.cli.models", "what can be loaded, and how far it was tested"),
+        CommandRow(
+            "verify", "triptych.cli.verify", "whether what is read of a model is right, on this machine"
+        ),
         CommandRow(
             "doctor", "triptych.cli.doctor", "versions, devices, optional parts, checkpoints on this machine"
         ),

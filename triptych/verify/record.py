@@ -1,0 +1,58 @@
+"""The result of ``triptych verify``: its lines, as JSON and as a page."""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+PASS, FAIL, UNTESTED = "pass", "fail", "cannot be tested"
+_STYLE = """body { font: 15px/1.45 system-ui, sans-serif; max-width: 60em; margin: 2em auto }
+th, td { text-align: left; vertical-align: top; padding: .3em .6em; border-bottom: 1px solid #ccc }
+tr.fail { font-weight: bold; color: #a00 }"""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A check: its name, the outcome ("pass", "fail", "cannot be tested"), a sentence on it, and its numbers."""
+
+    check: str
+    status: str
+    text: str
+    numbers: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The lines of one verification, and what was verified (by name), where and with what settings."""
+
+    about: dict[str, dict[str, Any]]
+    lines: tuple[Line, ...]
+
+    def __str__(self) -> str:
+        states = [line.status for line in self.lines]
+        return ", ".join(f"{states.count(status)} {status}" for status in (PASS, FAIL, UNTESTED))
+
+    def write(self, folder: Path) -> None:
+        """Write ``verify.json``, a check in each line, and ``verify.html`` into a folder."""
+        head = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in self.about.items()]
+        lines = ",\n".join(json.dumps(asdict(line), ensure_ascii=False) for line in self.lines)
+        data = "{\n" + ",\n".join([*head, f'"lines": [\n{lines}\n]']) + "\n}\n"
+        title = html.escape(f"triptych verify {self.about['model']['id']}")
+        about = "".join(
+            f"<p>{html.escape('; '.join(f'{name}: {value}' for name, value in part.items()))}</p>"
+            for part in self.about.values()
+        )
+        rows = "".join(
+            f'<tr class="{line.status[:4]}"><th>{line.check}<td>{line.status}<td>{html.escape(line.text)}\n'
+            for line in self.lines
+        )
+        page = (
+            f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>\n'
+            f"<h1>{title}</h1><p><b>{self}.</b></p>\n{about}\n<table>\n{rows}</table>\n"
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in (("verify.json", data), ("verify.html", page)):
+            (folder / name).write_text(text, "utf-8")
