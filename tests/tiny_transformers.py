@@ -21,6 +21,7 @@ from diffusers import (
     AutoencoderKLQwenImage,
     DPMSolverMultistepScheduler,
     FlowMatchEulerDiscreteScheduler,
+    SCMScheduler,
 )
 from transformers import (
     CLIPTextModel,
@@ -415,6 +416,12 @@ ROWS = {
         call={"guidance_scale": 8.0},
     ),
 }
+ROWS["sana-sprint"] = replace(
+    ROWS["sana"],
+    pipeline="SanaSprintPipeline",
+    settings=SANA | dict(guidance_embeds=True, qk_norm="rms_norm_across_heads"),
+    scheduler=SCMScheduler,
+)
 ROWS["sd35"] = replace(ROWS["sd3"], settings=SD3 | dict(dual_attention_layers=(0, 1), qk_norm="rms_norm"))
 ROWS["flux-schnell"] = replace(
     ROWS["flux-dev"],

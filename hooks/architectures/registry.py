@@ -18,7 +18,6 @@ _FUSED = "its single blocks make queries, keys, values and feed-forward in one p
 _VIDEO = "it makes videos, and sites, maps and metrics are those of one picture"
 _GIVEN = "it starts from pictures, or is given some beside the text"
 _FURTHER = "its guidance runs a further branch, which is not told apart yet"
-_DISTILLED = "its class is not read, its parts are"
 _UNREAD = (
     (r"^Flux2", _FUSED),
     (
@@ -31,7 +30,6 @@ _UNREAD = (
         r"(Img2Img|Inpaint|ControlNet|Control|Fill|Kontext|Redux|Edit|Layered|Upscale|InstructPix2Pix)\w*Pipeline$",
         _GIVEN,
     ),
-    (r"^LatentConsistencyModel", _DISTILLED),
     (
         r"^(HunyuanDiT|HunyuanImage|HiDreamImage|OmniGen|CogView|Bria|OvisImage|GlmImage|PRX|LongCatImage|Lumina|Krea"
         r"|VisualCloze|Ideogram|NucleusMoE|ErnieImage|JoyImage|Kandinsky|QwenImage|ZImage|Flux|Sana|DiT)\w*Pipeline$",
@@ -84,7 +82,6 @@ def architecture_of(pipe: Any) -> Architecture:
     reason = f" ({reasons[0]})" if reasons else ""
     # the pipeline that can be read and draws from texts with the same parts
     plain = re.sub(r"(PAG|ControlNet|Img2Img|Inpaint)+(?=Pipeline$)", "", classes[0])
-    plain = re.sub(r"^LatentConsistencyModel(?=Pipeline$)", "StableDiffusion", plain)
     remedy = (
         f"use diffusers.{plain}.from_pipe(pipe)" if plain in supported_pipelines() else "choose one of these"
     )

@@ -186,7 +186,7 @@ class Transformer(Architecture):
             return self._branch_order(guided=False)
         guided = getattr(pipe, "do_classifier_free_guidance", None)
         if guided is None:
-            guided = getattr(pipe, "guidance_scale", 0.0) > self.row.layout.unguided
+            guided = self.is_guided(self.denoiser(pipe).config, getattr(pipe, "guidance_scale", 0.0))
         return self._branch_order(bool(guided))
 
     def _branch_order(self, guided: bool) -> tuple[str, ...]:

@@ -139,6 +139,16 @@ _CROSS = Stack(
     streams={"image": 0},
     modules={"self": "attn1", "ff": "ff"},
 )
+_SANA = {
+    "stacks": (_CROSS,),
+    "entrances": {"dit.in.image": "patch_embed", "dit.in.text": "caption_norm"},
+    "text_towers": (0,),
+    "text_width": "caption_channels",
+    "masks": ("encoder_attention_mask",),
+    "own_generator": True,
+}
+# of instruction and prompt together the denoiser is given 300: the first, and the last 299
+_SANA_PARTS = ((PART, "SanaTransformer2DModel"), ((GEMMA, GEMMA_MODELS, 300),), "AutoencoderDC")
 _PIXART = {
     "stacks": (_CROSS,),
     "entrances": {"dit.in.image": "pos_embed", "dit.in.text": "caption_projection"},
@@ -223,21 +233,20 @@ ROWS = (
     TransformerRow(
         name="Sana",
         models="Sana",
-        # of instruction and prompt together the denoiser is given 300: the first, and the last 299
+        layout=Layout.from_towers("SanaPipeline", *_SANA_PARTS, fixed=_UNBINNED, template="instruction"),
+        **_SANA,
+    ),
+    TransformerRow(
+        name="Sana-Sprint",
+        models="Sana-Sprint",
         layout=Layout.from_towers(
-            "SanaPipeline",
-            (PART, "SanaTransformer2DModel"),
-            ((GEMMA, GEMMA_MODELS, 300),),
-            "AutoencoderDC",
+            "SanaSprintPipeline",
+            *_SANA_PARTS,
             fixed=_UNBINNED,
             template="instruction",
         ),
-        stacks=(_CROSS,),
-        entrances={"dit.in.image": "patch_embed", "dit.in.text": "caption_norm"},
-        text_towers=(0,),
-        text_width="caption_channels",
-        masks=("encoder_attention_mask",),
-        own_generator=True,
+        predicts=("trigflow",),
+        **_SANA,
     ),
     TransformerRow(
         name="Ovis-Image",

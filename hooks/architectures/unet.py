@@ -51,12 +51,14 @@ class UNet(Architecture):
         "StableDiffusionImg2ImgPipeline",
         "StableDiffusionInpaintPipeline",
         "StableDiffusionInstructPix2PixPipeline",
+        "LatentConsistencyModelPipeline",
         "StableDiffusionXLPipeline",
         "StableDiffusionXLImg2ImgPipeline",
         "StableDiffusionXLInpaintPipeline",
     )
     layouts = (
         Layout.from_towers("StableDiffusionPipeline", _DENOISER, ((TOKENIZERS, TEXT_MODELS),)),
+        Layout.from_towers("LatentConsistencyModelPipeline", _DENOISER, ((TOKENIZERS, TEXT_MODELS),)),
         Layout.from_towers(
             "StableDiffusionXLPipeline",
             _DENOISER,

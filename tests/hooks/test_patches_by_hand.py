@@ -27,7 +27,7 @@ SWAP = {"source": DONOR, "into": RECIPIENT}
 PROMPTS = ["a person in the park", "a woman in the park", "a man in the park"]  # of as many tokens each
 # guidance runs in a second call of the transformer, behind that of the prompts
 SECOND_CALLS = ("qwen-image", "lumina2", "chroma", "ovis-image")
-TOKENS = {"sana": 256}  # of the image; 64 of all others
+TOKENS = {"sana": 256, "sana-sprint": 256}  # of the image; 64 of all others
 # the layers of each text encoder
 TOWERS = (
     ("sd3", "text", "text_encoder.text_model.encoder.layers"),
@@ -64,6 +64,7 @@ BLOCKS = {
     "pixart-alpha": (CROSS,),
     "pixart-sigma": (CROSS,),
     "sana": (CROSS,),
+    "sana-sprint": (CROSS,),
     "qwen-image": (DOUBLE,),
     "lumina2": (Block("dit.single.1", "layers.1"),),
     "z-image": (Block("dit.single.1", "layers.1", "attention"),),

@@ -9,7 +9,7 @@ from tests.hooks.conftest import all_hooks
 from tests.hooks.transformers import PROMPTS, STEPS, draw, heard, probabilities, rows_of_prompts, streams
 from tests.tiny_transformers import tiny_transformer_pipeline
 
-GRIDS = {"sana": (16, 16)}
+GRIDS = {"sana": (16, 16), "sana-sprint": (16, 16)}
 
 
 def expected_maps(pipe, kind, probe, entries, reading, prompts=PROMPTS):
@@ -58,6 +58,7 @@ def expected_maps(pipe, kind, probe, entries, reading, prompts=PROMPTS):
         ("z-image", "joint-share"),
         ("auraflow", "joint-mass"),
         pytest.param("ovis-image", "joint-mass", marks=pytest.mark.slow),
+        ("sana-sprint", "joint-mass"),
     ],
 )
 def test_maps_are_those_of_the_eager_softmax(dit, kind, definition, monkeypatch):

@@ -46,7 +46,7 @@ def layout_of(kind):
     return next(row.layout for row in KNOWN if row.layout.pipeline == ROWS[kind].pipeline)
 
 
-SYSTEM_PROMPTS = ["sana", "qwen-image", "lumina2"]
+SYSTEM_PROMPTS = ["sana", "sana-sprint", "qwen-image", "lumina2"]
 DRAWN = ["sd3", "pixart-sigma", *SYSTEM_PROMPTS, "z-image", "auraflow", "ovis-image"]
 
 
@@ -84,9 +84,7 @@ def test_texts_and_positions_are_those_of_a_running_pipeline(kind, system):
 @pytest.mark.parametrize("kind", ["sd3", "ovis-image"])
 def test_models_without_a_system_prompt_that_can_be_set(kind):
     pipe, layout = tiny_transformer_pipeline(kind), layout_of(kind)
-    message = (
-        r"whose system prompt can be set \(Lumina-Image 2, Qwen-Image, Sana\), got \w+.*: take `system` out"
-    )
+    message = r"whose system prompt can be set \(Lumina-Image 2, Qwen-Image, Sana, Sana-Sprint\), got \w+.*: take `system` out"
     with pytest.raises(HookError, match=message), use_system_prompt(pipe, layout, SYSTEM):
         pass
     tokenizers = prompt_tokenizers(layout, [getattr(pipe, one.name) for one in layout.tokenizers])
