@@ -267,11 +267,11 @@ def tiny_pipeline(
     """A diffusers pipeline of real classes, tiny, with seeded random weights, on the CPU.
 
     "toy": 64 px, three levels, 32 text positions, DDIM, v_prediction. "sd1": 32 px, four levels, convolutional
-    projections, PNDM, epsilon. "sd2": 32 px, three levels, linear projections, DDIM, v_prediction. "lcm": the scale of guidance is an input, LCM's scheduler. "sdxl": 32 px,
-    two text encoders, up to three transformer blocks a layer, DDIM, epsilon. Latents are 4x16x16 in all. The same
-    seed gives the same weights; the global generator is left as it was. `scheduler` is a class, built from the
-    kind's scheduler's configuration, or a ready one; `unet` and `vae` are settings put over the kind's own; other
-    keywords are ready components.
+    projections, PNDM, epsilon. "sd2": 32 px, three levels, linear projections, DDIM, v_prediction. "lcm": 32 px, three
+    levels, the scale of guidance as an input, LCM's scheduler. "sdxl": 32 px, two text encoders, up to three
+    transformer blocks a layer, DDIM, epsilon. Latents are 4x16x16 in all. The same seed gives the same weights; the
+    global generator is left as it was. `scheduler` is a class, built from the kind's scheduler's configuration, or a
+    ready one; `unet` and `vae` are settings put over the kind's own; other keywords are ready components.
     """
     parts = tiny_components(kind, seed=seed, prediction_type=prediction_type, unet=unet, vae=vae)
     if isinstance(scheduler, type):

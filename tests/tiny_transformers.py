@@ -15,20 +15,26 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import diffusers
+import tokenizers
 import torch
 from diffusers import (
     AutoencoderDC,
     AutoencoderKLQwenImage,
+    CogVideoXDDIMScheduler,
     DPMSolverMultistepScheduler,
     FlowMatchEulerDiscreteScheduler,
     SCMScheduler,
 )
+from tokenizers.processors import TemplateProcessing
 from transformers import (
     CLIPTextModel,
     CLIPTextModelWithProjection,
     Gemma2Config,
     Gemma2Model,
     GemmaTokenizer,
+    GlmConfig,
+    GlmModel,
+    PreTrainedTokenizerFast,
     Qwen2_5_VLConfig,
     Qwen2_5_VLForConditionalGeneration,
     Qwen2Tokenizer,
@@ -170,6 +176,22 @@ def _qwen3() -> tuple[Any, Any]:
     return tokenizer, Qwen3Model(Qwen3Config(**_decoder_settings(tokenizer)))
 
 
+def glm_tokenizer() -> PreTrainedTokenizerFast:
+    """A tokenizer with GLM's marks before each text, which pads before these."""
+    tokenizer = tokenizers.Tokenizer.from_str(qwen_tokenizer().backend_tokenizer.to_str())
+    marks = ["[gMASK]", "<sop>", "<|endoftext|>"]
+    tokenizer.add_special_tokens(marks)
+    pairs = [(mark, tokenizer.token_to_id(mark)) for mark in marks[:2]]
+    tokenizer.post_processor = TemplateProcessing(single="[gMASK] <sop> $A", special_tokens=pairs)
+    settings = dict(pad_token=marks[2], eos_token=marks[2], padding_side="left", model_max_length=128000)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **settings)
+
+
+def _glm() -> tuple[Any, Any]:
+    tokenizer = glm_tokenizer()
+    return tokenizer, GlmModel(GlmConfig(**_decoder_settings(tokenizer)))
+
+
 def _qwen_vl() -> tuple[Any, Any]:
     tokenizer = qwen_tokenizer()
     text = _decoder_settings(tokenizer)
@@ -273,6 +295,17 @@ SANA: dict[str, Any] = dict(
     cross_attention_dim=32,
     caption_channels=48,
     sample_size=32,
+)
+COGVIEW: dict[str, Any] = dict(
+    sample_size=16,
+    in_channels=4,
+    out_channels=4,
+    num_layers=3,
+    attention_head_dim=12,
+    num_attention_heads=4,
+    text_embed_dim=48,
+    time_embed_dim=16,
+    condition_dim=4,
 )
 LUMINA2: dict[str, Any] = dict(
     sample_size=16,
@@ -416,6 +449,27 @@ ROWS = {
         call={"guidance_scale": 8.0},
     ),
 }
+ROWS["cogview3"] = Kind(
+    "CogView3PlusPipeline",
+    "CogView3PlusTransformer2DModel",
+    COGVIEW | dict(pos_embed_max_size=16),
+    lambda: [_t5()],
+    functools.partial(
+        CogVideoXDDIMScheduler,
+        prediction_type="v_prediction",
+        rescale_betas_zero_snr=True,
+        snr_shift_scale=1.0,
+    ),
+    lambda: _vae(2, scaling_factor=0.18215, sample_size=32),
+)
+ROWS["cogview4"] = Kind(
+    "CogView4Pipeline",
+    "CogView4Transformer2DModel",
+    COGVIEW,
+    lambda: [_glm()],
+    _flow(1.0, use_dynamic_shifting=True, base_shift=0.25, max_shift=0.75, base_image_seq_len=256),
+    lambda: _vae(2, scaling_factor=1.0, shift_factor=0.0, sample_size=32),
+)
 ROWS["sana-sprint"] = replace(
     ROWS["sana"],
     pipeline="SanaSprintPipeline",

@@ -243,8 +243,8 @@ class Architecture(ABC):
     def is_guided(self, config: Mapping[str, Any], scale: float, true_scale: float | None = None) -> bool:
         """Return whether guidance at these scales also needs an unconditional prediction, given the denoiser's config.
 
-        `true_scale` is the classifier-free scale of a model with distilled guidance. A distilled U-Net or Sana takes the
-        scale as an input and needs none.
+        `true_scale` is the classifier-free scale of a model with distilled guidance. A distilled U-Net or Sana takes
+        the scale as an input and needs none.
         """
         if self.layouts[0].guidance == "distilled":
             return true_scale is not None and true_scale > 1

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _AFTER = "it is read off what the transformer returned: write at a block, or at the latents"
 # draw noise within `step` of a generator that pipelines do not pass
-_DRAWING = ("FlowMatchLCMScheduler", "SCMScheduler")
+_DRAWING = ("FlowMatchLCMScheduler", "SCMScheduler", "CogVideoXDPMScheduler")
 _SKIPPING = re.compile(
     "cache|fbc|pyramid|skip"
 )  # names of diffusers' hooks that may leave out a block or an attention
@@ -316,6 +316,9 @@ class Transformer(Architecture):
         shape: tuple[int, ...] = (1, config.in_channels, *size)
         arguments = {"timestep": torch.zeros(1, device="meta"), **text}
         for name, shapes in row.blank.items():
+            if isinstance(shapes, tuple):
+                arguments[name] = torch.zeros(shapes, device="meta")
+                continue
             arguments[name] = {key: torch.zeros(shape, device="meta") for key, shape in shapes.items()}
         if row.packed:
             pipe.meta_latent_size = size  # positions, which say it elsewhere, have no values here

@@ -65,8 +65,8 @@ class TransformerRow:
     word_layers : tuple of ((int, bool), tuple of int)
         Numbers of the blocks whose attention a word map takes, by number of blocks and whether any has a second
         attention; all blocks of the first stack where the model has another number.
-    blank : mapping of str to mapping of str to shape
-        Arguments that are mappings of tensors, and their shapes for one image.
+    blank : mapping of str to shape, or to mapping of str to shape
+        Further arguments that are tensors, or mappings of tensors, and their shapes for one image.
     """
 
     name: str
@@ -92,7 +92,7 @@ class TransformerRow:
     variance: bool = False
     own_generator: bool = False
     word_layers: tuple[tuple[tuple[int, bool], tuple[int, ...]], ...] = ()
-    blank: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
+    blank: Mapping[str, tuple[int, ...] | Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
 
 
 # each tokenizer is a class of transformers 5; published folders name the fast class of former versions
@@ -100,6 +100,7 @@ CLIP = ("CLIPTokenizer", "CLIPTokenizerFast")
 T5 = ("T5Tokenizer", "T5TokenizerFast")
 GEMMA = ("GemmaTokenizer", "GemmaTokenizerFast")
 QWEN = ("Qwen2Tokenizer", "Qwen2TokenizerFast")
+GLM = ("PreTrainedTokenizerFast", "TokenizersBackend", "AutoTokenizer")
 LLAMA = ("LlamaTokenizer", "LlamaTokenizerFast", *T5)  # of AuraFlow's UMT5
 
 CLIP_POOLED = ("CLIPTextModelWithProjection",)
@@ -149,6 +150,15 @@ _SANA = {
 }
 # of instruction and prompt together the denoiser is given 300: the first, and the last 299
 _SANA_PARTS = ((PART, "SanaTransformer2DModel"), ((GEMMA, GEMMA_MODELS, 300),), "AutoencoderDC")
+_COGVIEW = {
+    "stacks": (
+        replace(_JOINT, attention="attn1", streams={"image": 0, "text": 1}, modules={"mod": "norm1.linear"}),
+    ),
+    "entrances": {"dit.in.image": "patch_embed.proj", "dit.in.text": "patch_embed.text_proj"},
+    "text_towers": (0,),
+    "text_width": "text_embed_dim",
+    "blank": {"original_size": (1, 2), "target_size": (1, 2), "crop_coords": (1, 2)},
+}
 _PIXART = {
     "stacks": (_CROSS,),
     "entrances": {"dit.in.image": "pos_embed", "dit.in.text": "caption_projection"},
@@ -350,5 +360,26 @@ ROWS = (
         entrances={"dit.in.image": "pos_embed", "dit.in.text": "context_embedder"},
         text_towers=(0,),
         text_width="joint_attention_dim",
+    ),
+    TransformerRow(
+        name="CogView3+",
+        models="CogView3+",
+        layout=Layout.from_towers(
+            "CogView3PlusPipeline", (PART, "CogView3PlusTransformer2DModel"), ((T5, _T5, 224),)
+        ),
+        predicts=("v_prediction",),
+        **_COGVIEW,
+    ),
+    TransformerRow(
+        name="CogView4",
+        models="CogView4",
+        layout=Layout.from_towers(
+            "CogView4Pipeline",
+            (PART, "CogView4Transformer2DModel"),
+            ((GLM, ("GlmModel",), 1024),),
+            template="padding",
+        ),
+        branches="calls",
+        **_COGVIEW,
     ),
 )

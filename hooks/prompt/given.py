@@ -190,7 +190,7 @@ def _template(layout: Layout | None, tokenizer: Any, system_prompt: str | None) 
             f"expected a model whose system prompt can be set ({', '.join(having)}), got "
             f"{layout.pipeline if layout else 'one without'}: take `system` out"
         )
-    if layout is None or not layout.template:
+    if layout is None or layout.template in ("", "padding"):  # CogView4's, which begins the text
         return Template()
     if layout.template == "lower case":
         return Template(lower=True)

@@ -26,7 +26,7 @@ DONOR, RECIPIENT = 1, 2
 SWAP = {"source": DONOR, "into": RECIPIENT}
 PROMPTS = ["a person in the park", "a woman in the park", "a man in the park"]  # of as many tokens each
 # guidance runs in a second call of the transformer, behind that of the prompts
-SECOND_CALLS = ("qwen-image", "lumina2", "chroma", "ovis-image")
+SECOND_CALLS = ("qwen-image", "lumina2", "chroma", "ovis-image", "cogview4")
 TOKENS = {"sana": 256, "sana-sprint": 256}  # of the image; 64 of all others
 # the layers of each text encoder
 TOWERS = (
@@ -56,6 +56,7 @@ DOUBLE = Block("dit.block.1", "transformer_blocks.1", returns=APART)
 SINGLE = Block("dit.single.1", "single_transformer_blocks.1")
 CROSS = Block("dit.block.1", "transformer_blocks.1", "attn2", IMAGE)
 FLUX = (DOUBLE, Block("dit.single.1", "single_transformer_blocks.1", returns=APART))
+COGVIEW = Block("dit.block.1", "transformer_blocks.1", "attn1", {"image": 0, "text": 1})
 BLOCKS = {
     "sd3": (DOUBLE,),
     "sd35": (DOUBLE,),
@@ -74,6 +75,8 @@ BLOCKS = {
     ),
     "chroma": (DOUBLE, SINGLE),
     "ovis-image": FLUX,
+    "cogview3": (COGVIEW,),
+    "cogview4": (COGVIEW,),
 }
 QUICK = ("sd3", "flux-dev", "sana")  # of the three ways in which a block takes the text; the others are slow
 

@@ -59,6 +59,9 @@ def expected_maps(pipe, kind, probe, entries, reading, prompts=PROMPTS):
         ("auraflow", "joint-mass"),
         pytest.param("ovis-image", "joint-mass", marks=pytest.mark.slow),
         ("sana-sprint", "joint-mass"),
+        ("cogview3", "joint-mass"),
+        ("cogview4", "output-space"),
+        ("cogview4", "joint-mass"),
     ],
 )
 def test_maps_are_those_of_the_eager_softmax(dit, kind, definition, monkeypatch):

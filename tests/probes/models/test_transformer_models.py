@@ -125,7 +125,17 @@ def require_same(samples, images):
     "kind",
     kinds(
         ["pixart-sigma", "qwen-image"],
-        ["flux-dev", "sana", "sana-sprint", "chroma", "lumina2", "z-image", "auraflow"],
+        [
+            "flux-dev",
+            "sana",
+            "sana-sprint",
+            "cogview3",
+            "cogview4",
+            "chroma",
+            "lumina2",
+            "z-image",
+            "auraflow",
+        ],
     ),
 )
 def test_images_are_those_of_the_pipeline_alone(kind, saved_kind, tmp_path):
