@@ -21,12 +21,16 @@ from diffusers import (
     AutoencoderDC,
     AutoencoderKLQwenImage,
     CogVideoXDDIMScheduler,
+    DDPMScheduler,
     DPMSolverMultistepScheduler,
     FlowMatchEulerDiscreteScheduler,
     SCMScheduler,
 )
 from tokenizers.processors import TemplateProcessing
 from transformers import (
+    BertConfig,
+    BertModel,
+    BertTokenizer,
     CLIPTextModel,
     CLIPTextModelWithProjection,
     Gemma2Config,
@@ -190,6 +194,22 @@ def glm_tokenizer() -> PreTrainedTokenizerFast:
 def _glm() -> tuple[Any, Any]:
     tokenizer = glm_tokenizer()
     return tokenizer, GlmModel(GlmConfig(**_decoder_settings(tokenizer)))
+
+
+def _bert() -> tuple[Any, Any]:
+    pieces = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        *WORDS,
+        *PRINTABLE,
+        *(f"##{one}" for one in PRINTABLE),
+    ]
+    tokenizer = BertTokenizer(vocab=_numbered(pieces), model_max_length=77)
+    settings = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4)
+    return tokenizer, BertModel(BertConfig(vocab_size=len(tokenizer), **settings))
 
 
 def _qwen_vl() -> tuple[Any, Any]:
@@ -470,6 +490,27 @@ ROWS["cogview4"] = Kind(
     _flow(1.0, use_dynamic_shifting=True, base_shift=0.25, max_shift=0.75, base_image_seq_len=256),
     lambda: _vae(2, scaling_factor=1.0, shift_factor=0.0, sample_size=32),
 )
+ROWS["hunyuan-dit"] = Kind(
+    "HunyuanDiTPipeline",
+    "HunyuanDiT2DModel",
+    dict(
+        sample_size=16,
+        patch_size=2,
+        in_channels=4,
+        num_layers=4,
+        num_attention_heads=4,
+        attention_head_dim=8,
+        hidden_size=32,
+        cross_attention_dim=32,
+        cross_attention_dim_t5=48,
+        pooled_projection_dim=16,
+    ),
+    lambda: [_bert(), _t5()],
+    functools.partial(DDPMScheduler, prediction_type="v_prediction", steps_offset=1),
+    lambda: _vae(4, scaling_factor=0.13025, sample_size=32),
+    UNBINNED,
+    128,
+)
 ROWS["sana-sprint"] = replace(
     ROWS["sana"],
     pipeline="SanaSprintPipeline",
@@ -524,6 +565,8 @@ def tiny_transformer_pipeline(kind: str, *, seed: int = 0, **transformer: Any) -
     _enliven(*models, seed=seed)
     for model in models:
         model.eval()
+    if row.pipeline == "HunyuanDiTPipeline":
+        components |= dict(safety_checker=None, feature_extractor=None, requires_safety_checker=False)
     pipe = getattr(diffusers, row.pipeline)(**components)
     pipe.set_progress_bar_config(disable=True)
     return pipe

@@ -141,6 +141,8 @@ class Transformer(Architecture):
         """Timestep, latents and texts of a denoiser call's conditional rows, from its arguments; latents unpacked."""
         row, arguments = self.row, self._arguments_by_name(args, kwargs)
         lengths, states = self._text_lengths(arguments), stack_rows(arguments["encoder_hidden_states"])
+        if row.last_text is not None:
+            states = join_texts(states, arguments[row.last_text[0]])
         latent = stack_rows(arguments["hidden_states"])
         branches = branches or self._pipeline_branches(pipe)
         if latent.shape[0] % len(branches):
@@ -265,8 +267,8 @@ class Transformer(Architecture):
         self, args: Sequence[Any], kwargs: Mapping[str, Any], rows: Sequence[int]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments of a call in which batch row i has the token states, masks and pooled text of row `rows[i]`."""
-        names, pooled = self.row.arguments, (self.row.pooled or ())[:1]
-        swapped = ("encoder_hidden_states", *self.row.masks, *pooled)
+        names, further = self.row.arguments, [*(self.row.pooled or ())[:1], *(self.row.last_text or ())[:1]]
+        swapped = ("encoder_hidden_states", *self.row.masks, *further)
 
         def select_rows(name: str, value: Any) -> Any:
             """Return an argument with its rows exchanged, if it holds texts."""
@@ -285,10 +287,10 @@ class Transformer(Architecture):
 
         *clip, last = outputs
         states = last[0] if hasattr(last, "last_hidden_state") else last.hidden_states[-1]
+        if self.row.last_text is not None:
+            return {"encoder_hidden_states": clip[0][0], self.row.last_text[0]: states}
         if len(clip) > 1:
-            joined = torch.cat([output.hidden_states[-2] for output in clip], -1)
-            missing = states.shape[-1] - joined.shape[-1]
-            states = torch.cat([torch.nn.functional.pad(joined, (0, missing)), states], 1)
+            states = join_texts(torch.cat([output.hidden_states[-2] for output in clip], -1), states)
         arguments = {"encoder_hidden_states": states}
         if self.row.pooled is not None:
             pooled = [
@@ -303,6 +305,10 @@ class Transformer(Architecture):
 
         row, config = self.row, self.denoiser(pipe).config
         widths = {"encoder_hidden_states": (1, tokens, config[row.text_width])}
+        if row.last_text is not None:
+            last = self.tokens(pipe, self.joined_encoders()[-1])
+            widths = {"encoder_hidden_states": (1, tokens - last, config[row.text_width])}
+            widths[row.last_text[0]] = (1, last, config[row.last_text[1]])
         if row.pooled is not None:
             widths[row.pooled[0]] = (1, config[row.pooled[1]])
         return {name: torch.zeros(shape, device="meta") for name, shape in widths.items()}
@@ -315,11 +321,15 @@ class Transformer(Architecture):
         config, tokens = denoiser.config, text["encoder_hidden_states"].shape[1]
         shape: tuple[int, ...] = (1, config.in_channels, *size)
         arguments = {"timestep": torch.zeros(1, device="meta"), **text}
+        blank = functools.partial(torch.zeros, dtype=torch.int64, device="meta")
         for name, shapes in row.blank.items():
-            if isinstance(shapes, tuple):
-                arguments[name] = torch.zeros(shapes, device="meta")
-                continue
-            arguments[name] = {key: torch.zeros(shape, device="meta") for key, shape in shapes.items()}
+            single = isinstance(shapes, tuple)
+            arguments[name] = (
+                blank(shapes) if single else {key: blank(shape) for key, shape in shapes.items()}
+            )
+        if row.last_text is not None:
+            texts = (arguments["encoder_hidden_states"], arguments[row.last_text[0]])
+            arguments |= {name: blank(text.shape[:2]) for name, text in zip(row.masks, texts)}
         if row.packed:
             pipe.meta_latent_size = size  # positions, which say it elsewhere, have no values here
             grid = [side // self.patch_size(pipe) for side in size]
@@ -365,6 +375,14 @@ class Transformer(Architecture):
 def _pipeline_site(address: str, read_only: str) -> Site:
     """A site of values that the pipeline holds, such as the latent; `read_only` says why patches cannot write there."""
     return Site(address, PART, read="pipeline", read_only=read_only)
+
+
+def join_texts(first: Tensor, second: Tensor) -> Tensor:
+    """The states of two texts, (rows, tokens, width), one after the other; narrower ones are filled with zeros."""
+    import torch
+
+    missing = second.shape[-1] - first.shape[-1]
+    return torch.cat([torch.nn.functional.pad(first, (0, missing)), second], 1)
 
 
 def stack_rows(values: Tensor | list[Tensor]) -> Tensor:

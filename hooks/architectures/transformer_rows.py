@@ -31,6 +31,9 @@ class TransformerRow:
         Numbers of the towers in the layout whose positions of the text follow one another in what the model is given.
     text_width : str
         Setting of the transformer that says how wide the states are.
+    last_text : (str, str) or None
+        Where the states of the last tower are an argument of their own: that
+        argument, and the setting that says how wide it is.
     pooled : (str, str) or None
         Argument that takes the pooled text, and the setting that says how wide it is.
     pooled_at : str
@@ -76,6 +79,7 @@ class TransformerRow:
     entrances: Mapping[str, str]
     text_towers: tuple[int, ...]
     text_width: str
+    last_text: tuple[str, str] | None = None
     pooled: tuple[str, str] | None = None
     pooled_at: str = "time_text_embed.text_embedder"
     masks: tuple[str, ...] = ()
@@ -98,6 +102,7 @@ class TransformerRow:
 # each tokenizer is a class of transformers 5; published folders name the fast class of former versions
 CLIP = ("CLIPTokenizer", "CLIPTokenizerFast")
 T5 = ("T5Tokenizer", "T5TokenizerFast")
+BERT = ("BertTokenizer", "BertTokenizerFast")
 GEMMA = ("GemmaTokenizer", "GemmaTokenizerFast")
 QWEN = ("Qwen2Tokenizer", "Qwen2TokenizerFast")
 GLM = ("PreTrainedTokenizerFast", "TokenizersBackend", "AutoTokenizer")
@@ -381,5 +386,26 @@ ROWS = (
         ),
         branches="calls",
         **_COGVIEW,
+    ),
+    TransformerRow(
+        name="HunyuanDiT",
+        models="HunyuanDiT",
+        layout=Layout.from_towers(
+            "HunyuanDiTPipeline",
+            (PART, "HunyuanDiT2DModel"),
+            ((BERT, ("BertModel",), 77), (T5, _T5, 256)),
+            fixed=_UNBINNED,
+        ),
+        stacks=(replace(_CROSS, path="blocks", modules={**_CROSS.modules, "mod": "norm1.linear"}),),
+        entrances={"dit.in.image": "pos_embed"},
+        text_towers=(0, 1),
+        text_width="cross_attention_dim",
+        last_text=("encoder_hidden_states_t5", "cross_attention_dim_t5"),
+        masks=("text_embedding_mask", "text_embedding_mask_t5"),
+        arguments={"hidden_states": "hidden_states", "timestep": "timestep"},
+        predicts=("v_prediction",),
+        variance=True,
+        own_generator=True,
+        blank={"image_meta_size": (1, 6), "style": (1,)},
     ),
 )

@@ -136,9 +136,8 @@ class TextReader:
         self.encoder = getattr(pipe, attribute)
         core = text_core(pipe, attribute)
         assert core is not None
-        self._embeddings, self._layers, self._norm = (
-            module_at(pipe, path) for path in (core.embeddings, core.layers, core.norm)
-        )
+        self._embeddings, self._layers = module_at(pipe, core.embeddings), module_at(pipe, core.layers)
+        self._norm = module_at(pipe, core.norm) if core.norm else torch.nn.Identity()
         self._ends = core.ends
         # channels of the text encoders before this one
         others = itertools.takewhile(lambda other: other != name, text_cores(pipe))

@@ -76,6 +76,7 @@ BLOCKS = {
     "chroma": (DOUBLE, SINGLE),
     "ovis-image": FLUX,
     "cogview3": (COGVIEW,),
+    "hunyuan-dit": (Block("dit.block.1", "blocks.1", "attn2", IMAGE),),
     "cogview4": (COGVIEW,),
 }
 QUICK = ("sd3", "flux-dev", "sana")  # of the three ways in which a block takes the text; the others are slow

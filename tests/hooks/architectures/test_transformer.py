@@ -15,7 +15,7 @@ from tests.hooks.transformers import PROMPTS, STEPS, draw, tiers
 from tests.tiny_transformers import KINDS, call_options, tiny_transformer_pipeline
 
 PAIRS = [(0, 1), (0, 2)]
-FLOWS = tuple(kind for kind in KINDS if not kind.startswith(("pixart", "cogview3")))
+FLOWS = tuple(kind for kind in KINDS if not kind.startswith(("pixart", "cogview3", "hunyuan-dit")))
 UNGUIDED = ("flux-dev", "flux-schnell", "sana-sprint")  # guidance is distilled
 PACKED = ("flux-dev", "flux-schnell", "chroma", "qwen-image", "ovis-image")
 
@@ -40,11 +40,16 @@ def test_images_are_bit_identical_and_every_site_is_read(dit, kind):
         assert len(similarity.values) == (STEPS if per_step[address] else 1), key
         known = similarity.values[:, 0] if not key.endswith("_eos") else similarity.values
         assert np.isfinite(known).all(), key
-    lists = {"lumina2": ["layers"], "z-image": ["layers"], "auraflow": ["joint_transformer_blocks"]}
+    lists = {
+        "hunyuan-dit": ["blocks"],
+        "lumina2": ["layers"],
+        "z-image": ["layers"],
+        "auraflow": ["joint_transformer_blocks"],
+    }
     expected = set()
     for name in (*lists.get(kind, ["transformer_blocks"]), "single_transformer_blocks"):
         stack = "single" if name in ("layers", "single_transformer_blocks") else "block"
-        role = "cross" if kind.startswith(("pixart", "sana")) else "joint"
+        role = "cross" if kind.startswith(("pixart", "sana", "hunyuan-dit")) else "joint"
         blocks = range(len(getattr(pipe.transformer, name, ())))
         expected |= {f"dit.{stack}.{k}.{one}:cosine" for k in blocks for one in (role, "image")}
     assert expected < probe.similarity.keys()
@@ -57,9 +62,10 @@ def test_shapes_are_known_before_it_runs(dit, kind):
     pipe = dit(kind)
     addresses = ["+dit.*", "latent", "x0_pred", "noise_pred.conditional", "text*", "latent.final"]
     call = {"complex_human_instruction": []} if kind.startswith("sana") else {}
-    length = registry.architecture_of(pipe).row.layout.lengths[-1]
+    if kind != "hunyuan-dit":  # whose lengths are fixed
+        call["max_sequence_length"] = registry.architecture_of(pipe).row.layout.lengths[-1]
     with Probe(pipe, keep=addresses) as probe:
-        draw(pipe, kind, PROMPTS[:1], max_sequence_length=length, **call)
+        draw(pipe, kind, PROMPTS[:1], **call)
     size = call_options(kind)["height"]
     found = shapes(pipe, size, size)
     # cut to each prompt's own length, or the encoder is given a template that the denoiser is not

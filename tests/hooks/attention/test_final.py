@@ -60,6 +60,7 @@ def expected_maps(pipe, kind, probe, entries, reading, prompts=PROMPTS):
         pytest.param("ovis-image", "joint-mass", marks=pytest.mark.slow),
         ("sana-sprint", "joint-mass"),
         ("cogview3", "joint-mass"),
+        ("hunyuan-dit", "joint-share"),
         ("cogview4", "output-space"),
         ("cogview4", "joint-mass"),
     ],

@@ -131,6 +131,7 @@ def require_same(samples, images):
             "sana-sprint",
             "cogview3",
             "cogview4",
+            "hunyuan-dit",
             "chroma",
             "lumina2",
             "z-image",
