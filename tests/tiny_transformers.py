@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ import tokenizers
 import torch
 from diffusers import (
     AutoencoderDC,
+    AutoencoderKLFlux2,
     AutoencoderKLQwenImage,
     CogVideoXDDIMScheduler,
     DDPMScheduler,
@@ -175,9 +176,9 @@ def _gemma() -> tuple[Any, Any]:
     return tokenizer, Gemma2Model(Gemma2Config(**settings, sliding_window=512))
 
 
-def _qwen3() -> tuple[Any, Any]:
+def _qwen3(over: Mapping[str, Any] = {}) -> tuple[Any, Any]:  # noqa: B006  (never changed)
     tokenizer = qwen_tokenizer()
-    return tokenizer, Qwen3Model(Qwen3Config(**_decoder_settings(tokenizer)))
+    return tokenizer, Qwen3Model(Qwen3Config(**{**_decoder_settings(tokenizer), **over}))
 
 
 def glm_tokenizer() -> PreTrainedTokenizerFast:
@@ -237,6 +238,22 @@ def _shifted_vae(levels: int = 2, scaling: float = 0.3611, shift: float = 0.1159
     return _vae(levels, scaling_factor=scaling, shift_factor=shift, **settings)
 
 
+def _flux2_vae() -> AutoencoderKLFlux2:
+    """Latents are normalized, in patches of 2 x 2, by running statistics; downsampled by 2, the published one by 8."""
+    blocks = {"down_block_types": ("DownEncoderBlock2D",) * 2, "up_block_types": ("UpDecoderBlock2D",) * 2}
+    vae = AutoencoderKLFlux2(
+        **blocks,
+        block_out_channels=(8, 16),
+        layers_per_block=1,
+        latent_channels=4,
+        norm_num_groups=4,
+        sample_size=32,
+    )
+    vae.bn.running_mean.uniform_(-0.5, 0.5)
+    vae.bn.running_var.uniform_(0.5, 2.0)
+    return vae
+
+
 def _sana_vae() -> AutoencoderDC:
     """Downsamples by 4; the published one by 32."""
     blocks = ("ResBlock", "ResBlock", "EfficientViTBlock")
@@ -291,6 +308,9 @@ JOINT: dict[str, Any] = dict(
     axes_dims_rope=(4, 6, 6),
 )
 FLUX = JOINT | dict(num_layers=2, num_single_layers=3)
+FLUX2 = FLUX | dict(axes_dims_rope=(4, 4, 4, 4), mlp_ratio=2.0, guidance_embeds=False)
+# of a text encoder of many layers
+NARROW = dict(hidden_size=16, intermediate_size=16, num_attention_heads=2, num_key_value_heads=2, head_dim=8)
 CHROMA = FLUX | dict(approximator_num_channels=8, approximator_hidden_dim=16, approximator_layers=1)
 PIXART: dict[str, Any] = dict(
     sample_size=16,
@@ -411,6 +431,14 @@ ROWS = {
         FLUX | dict(pooled_projection_dim=24, guidance_embeds=True),
         lambda: [_clip(24, 3, projection=False), _t5()],
         _flow(3.0, use_dynamic_shifting=True, **FLUX_NOISE),
+    ),
+    "flux2-klein": Kind(
+        "Flux2KleinPipeline",
+        "Flux2Transformer2DModel",
+        FLUX2 | dict(joint_attention_dim=3 * 16),
+        lambda: [_qwen3(NARROW | dict(num_hidden_layers=27))],  # the pipeline reads the 27th
+        _flow(3.0, use_dynamic_shifting=True),
+        _flux2_vae,
     ),
     "pixart-alpha": Kind(
         "PixArtAlphaPipeline",

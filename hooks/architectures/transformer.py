@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from hooks.architectures import latents
 from hooks.architectures.base import Architecture
-from hooks.architectures.site import BY_STEP, Batch, Inputs, Site, branches_error, children, tensor_of
+from hooks.architectures.site import (
+    BY_STEP,
+    Batch,
+    Inputs,
+    Site,
+    branches_error,
+    children,
+    has_module,
+    tensor_of,
+)
 from hooks.architectures.text_encoders import TEXT_ENCODERS, longest_text, text_sites
 from hooks.architectures.transformer_rows import TransformerRow
 from hooks.architectures.transformer_sites import PART, Stack, block_sites
@@ -25,8 +34,22 @@ _DRAWING = ("FlowMatchLCMScheduler", "SCMScheduler", "CogVideoXDPMScheduler")
 _SKIPPING = re.compile(
     "cache|fbc|pyramid|skip"
 )  # names of diffusers' hooks that may leave out a block or an attention
-# row and column of the image's last token; positions are one object at every step, and reading them waits for the GPU
-_last_position = functools.lru_cache(maxsize=1)(lambda positions: positions.flatten(0, -2)[-1, -2:].tolist())
+# rows and columns of the image's tokens; positions are one object at every step, and reading them waits for the GPU
+_grid = functools.lru_cache(maxsize=1)(
+    lambda ids: [int(axis.max() - axis.min()) + 1 for axis in ids.flatten(0, -2).unbind(-1)[1:3]]
+)
+_POSITIONS = {"img_ids", "img_shapes", "position_ids"}  # arguments
+_TEXT_WIDTHS = (
+    "joint_attention_dim",
+    "caption_channels",
+    "cap_feat_dim",
+    "text_embed_dim",
+    "cross_attention_dim",
+)  # settings
+_ENTRANCES = (  # the last that a transformer has
+    ("dit.in.image", ("patch_embed", "pos_embed", "x_embedder", "img_in")),
+    ("dit.in.text", ("caption_projection", "context_embedder", "txt_in")),
+)
 
 
 class Transformer(Architecture):
@@ -39,7 +62,7 @@ class Transformer(Architecture):
 
     def __init__(self, row: TransformerRow) -> None:
         self.row = row
-        self.name, self.models, self.predicts = row.name, row.models, row.predicts
+        self.name, self.models, self.predicts = row.name, row.models or row.name, row.predicts
         double = any(stack.role == "joint" and not stack.single for stack in row.stacks)
         self.readings = ("mass", "share", *(("output",) if double else ()))
         self.masked = bool(row.masks) or row.listed
@@ -81,7 +104,7 @@ class Transformer(Architecture):
 
     def check_configuration(self, pipe: Any) -> None:
         """Raise a MisfitError if the VAE's scaling of latents or the transformer's `sample_size` is not usable."""
-        if "sample_size" not in self.denoiser(pipe).config or self.row.packed:
+        if "sample_size" not in self.denoiser(pipe).config or self._is_packed(pipe):
             latents.check_scaling(pipe.vae.config)
         else:
             super().check_configuration(pipe)
@@ -94,7 +117,11 @@ class Transformer(Architecture):
         if self.row.pooled is not None:
             yield Site("text.pooled", f"{PART}.{self.row.pooled_at}", read="input")
         yield _pipeline_site("latent", BY_STEP)
-        for address, path in self.row.entrances.items():
+        denoiser = self.denoiser(pipe)
+        usual = {
+            address: path for address, paths in _ENTRANCES for path in paths if has_module(denoiser, path)
+        }
+        for address, path in {**usual, **self.row.entrances}.items():
             stream, more = address.rpartition(".")[2], {}
             if self.row.listed:  # rows are padded to one length
                 more = {"read": "input", "stream": stream, "sequence": (stream,)}
@@ -200,21 +227,27 @@ class Transformer(Architecture):
 
     def _read_latent_size(self, pipe: Any, arguments: Mapping[str, Any]) -> tuple[int, int]:
         """(height, width) of the latent, from its shape or, where it is packed, from the positions in `arguments`."""
-        if not self.row.packed:
+        if not self._is_packed(pipe):
             return tuple(arguments["hidden_states"].shape[-2:])
         if "img_shapes" in arguments:
             return tuple(self.patch_size(pipe) * side for side in arguments["img_shapes"][0][0][-2:])
         if hasattr(pipe, "meta_latent_size"):  # without weights, positions have no values
             return pipe.meta_latent_size
-        return tuple(self.patch_size(pipe) * (int(last) + 1) for last in _last_position(arguments["img_ids"]))
+        return tuple(self.patch_size(pipe) * int(side) for side in _grid(arguments["img_ids"]))
+
+    def _is_packed(self, pipe: Any) -> bool:
+        """Whether pipelines pass latents as a sequence of patches: those whose positions are passed, too."""
+        taken = inspect.signature(type(self.denoiser(pipe)).forward).parameters
+        return not _POSITIONS.isdisjoint(taken)
 
     def patch_size(self, pipe: Any) -> int:
         """Latent pixels per patch (image token), along a side."""
-        return self.row.patch or self.denoiser(pipe).config.patch_size
+        own = self.row.patch or self.denoiser(pipe).config.get("patch_size", 1)
+        return max(own, 2) if self._is_packed(pipe) else own
 
     def unpack_latents(self, values: Tensor, batch: Batch) -> Tensor:
         """Latents or predictions as (rows, channels, h, w); packed ones, (rows, patches, c), are unpacked."""
-        if self.row.packed:
+        if values.ndim == 3:
             (height, width), side = batch.grid, batch.patch
             values = values.unflatten(-1, (-1, side, side)).unflatten(1, (height, width))
             values = values.permute(0, 3, 1, 4, 2, 5).flatten(4).flatten(2, 3)
@@ -289,6 +322,10 @@ class Transformer(Architecture):
         states = last[0] if hasattr(last, "last_hidden_state") else last.hidden_states[-1]
         if self.row.last_text is not None:
             return {"encoder_hidden_states": clip[0][0], self.row.last_text[0]: states}
+        call = inspect.signature(self.row.layout.pipeline_class().__call__).parameters
+        if "text_encoder_out_layers" in call:  # of FLUX.2, side by side
+            layers = call["text_encoder_out_layers"].default
+            states = torch.cat([last.hidden_states[layer] for layer in layers], -1)
         if len(clip) > 1:
             states = join_texts(torch.cat([output.hidden_states[-2] for output in clip], -1), states)
         arguments = {"encoder_hidden_states": states}
@@ -304,10 +341,11 @@ class Transformer(Architecture):
         import torch
 
         row, config = self.row, self.denoiser(pipe).config
-        widths = {"encoder_hidden_states": (1, tokens, config[row.text_width])}
+        width = next(config[name] for name in _TEXT_WIDTHS if name in config)
+        widths = {"encoder_hidden_states": (1, tokens, width)}
         if row.last_text is not None:
             last = self.tokens(pipe, self.joined_encoders()[-1])
-            widths = {"encoder_hidden_states": (1, tokens - last, config[row.text_width])}
+            widths = {"encoder_hidden_states": (1, tokens - last, width)}
             widths[row.last_text[0]] = (1, last, config[row.last_text[1]])
         if row.pooled is not None:
             widths[row.pooled[0]] = (1, config[row.pooled[1]])
@@ -330,15 +368,16 @@ class Transformer(Architecture):
         if row.last_text is not None:
             texts = (arguments["encoder_hidden_states"], arguments[row.last_text[0]])
             arguments |= {name: blank(text.shape[:2]) for name, text in zip(row.masks, texts)}
-        if row.packed:
+        if self._is_packed(pipe):
             pipe.meta_latent_size = size  # positions, which say it elsewhere, have no values here
             grid = [side // self.patch_size(pipe) for side in size]
             shape = (1, grid[0] * grid[1], config.in_channels)
             if "img_shapes" in inspect.signature(type(denoiser).forward).parameters:
                 arguments["img_shapes"] = [[(1, *grid)]]
             else:
-                arguments["img_ids"] = torch.zeros(shape[1], 3, device="meta")
-                arguments["txt_ids"] = torch.zeros(tokens, 3, device="meta")
+                axes = len(config.axes_dims_rope)
+                arguments["img_ids"] = torch.zeros(shape[1], axes, device="meta")
+                arguments["txt_ids"] = torch.zeros(tokens, axes, device="meta")
         if row.own_lengths:
             arguments[row.masks[0]] = _meta_mask_of_ones(tokens)
         if config.get("guidance_embeds"):
@@ -359,7 +398,8 @@ class Transformer(Architecture):
 
     def joined_encoders(self) -> list[str]:
         """Names, such as "text_3", of the text encoders whose tokens are concatenated into the transformer's text."""
-        return [[*TEXT_ENCODERS][tower] for tower in self.row.text_towers]
+        encoders = [*TEXT_ENCODERS][: len(self.row.layout.text_encoders)]
+        return [encoders[tower] for tower in self.row.text_towers]
 
     def prompt_tokens(self, pipe: Any) -> int:
         """Number of token positions in the transformer's text: those of all concatenated text encoders."""

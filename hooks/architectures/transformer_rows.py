@@ -20,20 +20,20 @@ class TransformerRow:
     Attributes
     ----------
     name, models : str
-        As those of `Architecture`.
+        As those of `Architecture`; "" for models that are called as the row is.
     layout : Layout
         Of a pipeline that draws from text alone.
     stacks : tuple of Stack
         In the order in which they run.
     entrances : mapping of str to str
-        Modules that embed the image and the text; where these join all rows, the modules behind, which are given rows.
+        Modules that embed the image and the text, if not called as others are; where these join all rows, the modules
+        behind, which are given rows.
     text_towers : tuple of int
-        Numbers of the towers in the layout whose positions of the text follow one another in what the model is given.
-    text_width : str
-        Setting of the transformer that says how wide the states are.
+        Numbers of the towers in the layout whose positions of the text follow one another in what the model is given;
+        the last alone where none are named.
     last_text : (str, str) or None
-        Where the states of the last tower are an argument of their own: that
-        argument, and the setting that says how wide it is.
+        Where the states of the last tower are an argument of their own: that argument, and the setting that says how
+        wide it is.
     pooled : (str, str) or None
         Argument that takes the pooled text, and the setting that says how wide it is.
     pooled_at : str
@@ -41,9 +41,7 @@ class TransformerRow:
     masks : tuple of str
         Arguments that say which positions of the text are read.
     patch : int or None
-        Side of a patch of the latent; None: the transformer's own setting.
-    packed : bool
-        Whether pipelines pass latents as a sequence of patches.
+        Side of a patch of the latent; None: the transformer's own setting, of packed latents at least 2.
     listed : bool
         Whether pipelines pass latents (of one frame) and states as lists, a tensor for each row.
     arguments : mapping of str to str
@@ -73,18 +71,16 @@ class TransformerRow:
     """
 
     name: str
-    models: str
     layout: Layout
     stacks: tuple[Stack, ...]
-    entrances: Mapping[str, str]
-    text_towers: tuple[int, ...]
-    text_width: str
+    models: str = ""
+    entrances: Mapping[str, str] = field(default_factory=dict)
+    text_towers: tuple[int, ...] = (-1,)
     last_text: tuple[str, str] | None = None
     pooled: tuple[str, str] | None = None
     pooled_at: str = "time_text_embed.text_embedder"
     masks: tuple[str, ...] = ()
     patch: int | None = None
-    packed: bool = False
     listed: bool = False
     arguments: Mapping[str, str] = field(default_factory=dict)
     own_lengths: bool = False
@@ -126,6 +122,7 @@ _JOINT = Stack(
     streams={"text": 0, "image": 1},
     modules=_MODULATED,
 )
+_FLUX2 = (PART, "Flux2Transformer2DModel")
 _FLUX_LAYERS = (((19, False), (18, 17, 12, 14, 11)),)
 _SINGLE = replace(
     _JOINT,
@@ -147,9 +144,7 @@ _CROSS = Stack(
 )
 _SANA = {
     "stacks": (_CROSS,),
-    "entrances": {"dit.in.image": "patch_embed", "dit.in.text": "caption_norm"},
-    "text_towers": (0,),
-    "text_width": "caption_channels",
+    "entrances": {"dit.in.text": "caption_norm"},
     "masks": ("encoder_attention_mask",),
     "own_generator": True,
 }
@@ -160,14 +155,10 @@ _COGVIEW = {
         replace(_JOINT, attention="attn1", streams={"image": 0, "text": 1}, modules={"mod": "norm1.linear"}),
     ),
     "entrances": {"dit.in.image": "patch_embed.proj", "dit.in.text": "patch_embed.text_proj"},
-    "text_towers": (0,),
-    "text_width": "text_embed_dim",
     "blank": {"original_size": (1, 2), "target_size": (1, 2), "crop_coords": (1, 2)},
 }
 _PIXART = {
     "stacks": (_CROSS,),
-    "entrances": {"dit.in.image": "pos_embed", "dit.in.text": "caption_projection"},
-    "text_width": "caption_channels",
     "masks": ("encoder_attention_mask",),
     "branches": "text",
     "predicts": ("epsilon",),
@@ -187,9 +178,7 @@ ROWS = (
             pooled=True,
         ),
         stacks=(replace(_JOINT, sequence=("image", "text"), modules={**_MODULATED, "self": "attn2"}),),
-        entrances={"dit.in.image": "pos_embed", "dit.in.text": "context_embedder"},
         text_towers=(0, 2),  # CLIP's two side by side, then T5's
-        text_width="joint_attention_dim",
         pooled=("pooled_projections", "pooled_projection_dim"),
         word_layers=(
             ((24, False), (7, 8, 5, 4, 9)),
@@ -208,52 +197,47 @@ ROWS = (
             guidance="distilled",
         ),
         stacks=(_JOINT, _SINGLE),
-        entrances={"dit.in.image": "x_embedder", "dit.in.text": "context_embedder"},
-        text_towers=(1,),
-        text_width="joint_attention_dim",
         pooled=("pooled_projections", "pooled_projection_dim"),
-        patch=2,
-        packed=True,
         branches="calls",
         word_layers=_FLUX_LAYERS,
     ),
     TransformerRow(
+        name="FLUX.2 klein",
+        layout=Layout.from_towers(
+            "Flux2KleinPipeline",
+            _FLUX2,
+            ((QWEN, QWEN3_MODELS, 512),),
+            "AutoencoderKLFlux2",
+            template="conversation",
+        ),
+        stacks=(_JOINT, replace(_SINGLE, streams=_JOINED)),
+        branches="calls",
+    ),
+    TransformerRow(
         name="Chroma",
-        models="Chroma",
         layout=Layout.from_towers("ChromaPipeline", (PART, "ChromaTransformer2DModel"), ((T5, _T5, 512),)),
         stacks=(_JOINT, replace(_SINGLE, streams=_JOINED)),
-        entrances={"dit.in.image": "x_embedder", "dit.in.text": "context_embedder"},
-        text_towers=(0,),
-        text_width="joint_attention_dim",
         masks=("attention_mask",),
-        patch=2,
-        packed=True,
         branches="calls",
         word_layers=_FLUX_LAYERS,  # Chroma was trained from FLUX.1-schnell
     ),
     TransformerRow(
         name="PixArt-α",
-        models="PixArt-α",
         layout=Layout.from_towers("PixArtAlphaPipeline", _PIXART_MODELS, ((T5, _T5, 120),), **_PLAIN),
-        text_towers=(0,),
         **_PIXART,
     ),
     TransformerRow(
         name="PixArt-Σ",
-        models="PixArt-Σ",
         layout=Layout.from_towers("PixArtSigmaPipeline", _PIXART_MODELS, ((T5, _T5, 300),), **_PLAIN),
-        text_towers=(0,),
         **_PIXART,
     ),
     TransformerRow(
         name="Sana",
-        models="Sana",
         layout=Layout.from_towers("SanaPipeline", *_SANA_PARTS, fixed=_UNBINNED, template="instruction"),
         **_SANA,
     ),
     TransformerRow(
         name="Sana-Sprint",
-        models="Sana-Sprint",
         layout=Layout.from_towers(
             "SanaSprintPipeline",
             *_SANA_PARTS,
@@ -265,7 +249,6 @@ ROWS = (
     ),
     TransformerRow(
         name="Ovis-Image",
-        models="Ovis-Image",
         layout=Layout.from_towers(
             "OvisImagePipeline",
             (PART, "OvisImageTransformer2DModel"),
@@ -273,16 +256,10 @@ ROWS = (
             template="conversation",
         ),
         stacks=(_JOINT, _SINGLE),
-        entrances={"dit.in.image": "x_embedder", "dit.in.text": "context_embedder"},
-        text_towers=(0,),
-        text_width="joint_attention_dim",
-        patch=2,
-        packed=True,
         branches="calls",
     ),
     TransformerRow(
         name="Qwen-Image",
-        models="Qwen-Image",
         layout=Layout.from_towers(
             "QwenImagePipeline",
             (PART, "QwenImageTransformer2DModel"),
@@ -297,16 +274,11 @@ ROWS = (
                 modules={"mod": "img_mod.1", "mod.text": "txt_mod.1", "ff": "img_mlp", "ff.text": "txt_mlp"},
             ),
         ),
-        entrances={"dit.in.image": "img_in", "dit.in.text": "txt_in"},
-        text_towers=(0,),
-        text_width="joint_attention_dim",
         masks=("encoder_hidden_states_mask",),
-        packed=True,
         branches="calls",
     ),
     TransformerRow(
         name="Lumina-Image 2",
-        models="Lumina-Image 2",
         layout=Layout.from_towers(
             "Lumina2Pipeline",
             (PART, "Lumina2Transformer2DModel"),
@@ -314,9 +286,7 @@ ROWS = (
             template="system prompt",
         ),
         stacks=(replace(_SINGLE, path="layers", streams=_JOINED, modules={"mod": "norm1.linear"}),),
-        entrances={"dit.in.image": "x_embedder", "dit.in.text": "time_caption_embed.caption_embedder"},
-        text_towers=(0,),
-        text_width="cap_feat_dim",
+        entrances={"dit.in.text": "time_caption_embed.caption_embedder"},
         masks=("encoder_attention_mask",),
         own_lengths=True,
         branches="calls",
@@ -324,7 +294,6 @@ ROWS = (
     ),
     TransformerRow(
         name="Z-Image",
-        models="Z-Image",
         layout=Layout.from_towers(
             "ZImagePipeline",
             (PART, "ZImageTransformer2DModel"),
@@ -343,8 +312,6 @@ ROWS = (
             ),
         ),
         entrances={"dit.in.image": "noise_refiner.0", "dit.in.text": "context_refiner.0"},
-        text_towers=(0,),
-        text_width="cap_feat_dim",
         patch=2,
         listed=True,
         arguments={"x": "hidden_states", "t": "timestep", "cap_feats": "encoder_hidden_states"},
@@ -354,7 +321,6 @@ ROWS = (
     ),
     TransformerRow(
         name="AuraFlow",
-        models="AuraFlow",
         layout=Layout.from_towers(
             "AuraFlowPipeline", (PART, "AuraFlowTransformer2DModel"), ((LLAMA, ("UMT5EncoderModel",), 256),)
         ),
@@ -362,13 +328,9 @@ ROWS = (
             replace(_JOINT, path="joint_transformer_blocks", sequence=_REGISTERED),
             replace(_SINGLE, sequence=_REGISTERED, streams=_JOINED, modules={"mod": "norm1.linear"}),
         ),
-        entrances={"dit.in.image": "pos_embed", "dit.in.text": "context_embedder"},
-        text_towers=(0,),
-        text_width="joint_attention_dim",
     ),
     TransformerRow(
         name="CogView3+",
-        models="CogView3+",
         layout=Layout.from_towers(
             "CogView3PlusPipeline", (PART, "CogView3PlusTransformer2DModel"), ((T5, _T5, 224),)
         ),
@@ -377,7 +339,6 @@ ROWS = (
     ),
     TransformerRow(
         name="CogView4",
-        models="CogView4",
         layout=Layout.from_towers(
             "CogView4Pipeline",
             (PART, "CogView4Transformer2DModel"),
@@ -389,7 +350,6 @@ ROWS = (
     ),
     TransformerRow(
         name="HunyuanDiT",
-        models="HunyuanDiT",
         layout=Layout.from_towers(
             "HunyuanDiTPipeline",
             (PART, "HunyuanDiT2DModel"),
@@ -397,9 +357,7 @@ ROWS = (
             fixed=_UNBINNED,
         ),
         stacks=(replace(_CROSS, path="blocks", modules={**_CROSS.modules, "mod": "norm1.linear"}),),
-        entrances={"dit.in.image": "pos_embed"},
         text_towers=(0, 1),
-        text_width="cross_attention_dim",
         last_text=("encoder_hidden_states_t5", "cross_attention_dim_t5"),
         masks=("text_embedding_mask", "text_embedding_mask_t5"),
         arguments={"hidden_states": "hidden_states", "timestep": "timestep"},

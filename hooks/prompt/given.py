@@ -5,6 +5,7 @@ Some templates hold a system prompt, which says what to make of the prompt; anot
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -222,19 +223,42 @@ def _template(layout: Layout | None, tokenizer: Any, system_prompt: str | None) 
 
 def _conversation_template(pipeline_class: Any, name: str, tokenizer: Any) -> Template:
     """Return a tokenizer's chat template around the user's turn; HookError, which names it `name`, if it has none."""
-    uncounted = 0
+    instance = copy.copy(_pipeline_without_components(pipeline_class))
+    encoder = SimpleNamespace(dtype=None, device="cpu")
+    vars(instance).update(tokenizer=_RecordingTokenizer(tokenizer), text_encoder=encoder)
     try:
-        if hasattr(pipeline_class, "_get_messages"):  # Ovis-Image's: a system prompt within the user's turn
-            instance = _pipeline_without_components(pipeline_class)
-            arguments = SimpleNamespace(tokenizer=tokenizer, system_prompt=instance.system_prompt)
-            (text,) = pipeline_class._get_messages(arguments, _MARK)
-            uncounted = instance.user_prompt_begin_id
-        else:
-            messages = [{"role": "user", "content": _MARK}]
-            text = tokenizer.apply_chat_template(
-                messages, tokenize=False, add_generation_prompt=True, enable_thinking=True
-            )
+        instance.encode_prompt([_MARK], device="cpu")
+    except _Recorded as recorded:
+        before, _, after = recorded.text.partition(_MARK)
+        return Template(before, after, uncounted=getattr(instance, "user_prompt_begin_id", 0))
     except ValueError as error:
         raise HookError(f"{name}: expected a chat_template, but got none: add it") from error
-    before, _, after = text.partition(_MARK)
-    return Template(before, after, uncounted=uncounted)
+    raise AssertionError(f"{pipeline_class.__name__}.encode_prompt: gave its tokenizer no text")
+
+
+class _Recorded(BaseException):  # noqa: N818  (no error, and no handler of errors is to see it)
+    """The text that a pipeline gives its tokenizer, in the middle of `encode_prompt`."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+class _RecordingTokenizer:
+    """A tokenizer that raises `_Recorded` with the first text that it is given, instead of its tokens."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+
+    def __call__(self, text: str | Sequence[str], *args: Any, **options: Any) -> None:
+        """Raise `_Recorded` with the text, or the first of several."""
+        raise _Recorded(text if isinstance(text, str) else text[0])
+
+    def apply_chat_template(self, messages: Any, tokenize: bool = True, **options: Any) -> str:
+        """Return a conversation as text; where it is to be tokenized, raise `_Recorded` with it."""
+        kept = {
+            name: options[name] for name in ("add_generation_prompt", "enable_thinking") if name in options
+        }
+        text = self._tokenizer.apply_chat_template(messages, tokenize=False, **kept)
+        if tokenize:
+            self(text)
+        return text

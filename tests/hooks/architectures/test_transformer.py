@@ -16,7 +16,7 @@ from tests.tiny_transformers import KINDS, call_options, tiny_transformer_pipeli
 
 PAIRS = [(0, 1), (0, 2)]
 FLOWS = tuple(kind for kind in KINDS if not kind.startswith(("pixart", "cogview3", "hunyuan-dit")))
-UNGUIDED = ("flux-dev", "flux-schnell", "sana-sprint")  # guidance is distilled
+DISTILLED = ("flux-dev", "flux-schnell", "flux2-dev", "sana-sprint")  # one branch
 PACKED = ("flux-dev", "flux-schnell", "chroma", "qwen-image", "ovis-image")
 
 
@@ -34,7 +34,7 @@ def test_images_are_bit_identical_and_every_site_is_read(dit, kind):
     per_step = {site.address: site.per_step for site in sites.available(pipe)}
     for key, similarity in probe.similarity.items():
         address = key.rpartition(":")[0]
-        if address == "noise_pred.unconditional" and kind in UNGUIDED:
+        if address == "noise_pred.unconditional" and kind in DISTILLED:
             assert len(similarity.values) == 0, "guidance is distilled"
             continue
         assert len(similarity.values) == (STEPS if per_step[address] else 1), key
@@ -91,13 +91,23 @@ def test_x0_of_the_last_step_is_the_final_latent_to_the_bit(dit, kind):
     if kind in PACKED:
         size = call_options(kind)["height"]
         final = pipe._unpack_latents(final, size, size, pipe.vae_scale_factor).reshape(3, 4, 16, 16)
-    assert torch.equal(probe.kept["x0_pred"].values[-1], final)
-    noise = torch.randn((1, *final.shape[1:]), generator=torch.Generator().manual_seed(5))
+    last, shape = probe.kept["x0_pred"].values[-1], (1, *final.shape[1:])
+    by_patch = hasattr(pipe, "_unpatchify_latents")  # FLUX.2's: noise, mean and variance
+    noise = torch.randn((1, 16, 8, 8) if by_patch else shape, generator=torch.Generator().manual_seed(5))
+    if by_patch:
+        noise = pipe._unpatchify_latents(noise)
+    if kind == "flux2-dev":
+        final = pipe._unpatchify_latents(final.mT.reshape(3, 16, 8, 8))
+    elif kind == "flux2-klein":  # which hands out what it decodes
+        mean, variance = (value.view(1, -1, 1, 1) for value in pipe.vae.bn.buffers() if value.ndim)
+        scale = torch.sqrt(variance + pipe.vae.config.batch_norm_eps)
+        last = pipe._unpatchify_latents(pipe._patchify_latents(last) * scale + mean)
+    assert torch.equal(last, final)
     latent = probe.kept["latent"].values[0]
     if kind == "sana-sprint":  # gives the denoiser latents of unit variance
-        torch.testing.assert_close(latent, noise.expand(3, -1, -1, -1))
+        torch.testing.assert_close(latent, noise.expand_as(final))
     else:
-        assert torch.equal(latent, noise.expand(3, -1, -1, -1))
+        assert torch.equal(latent, noise.expand_as(final))
     uncond, cond, guided = (
         probe.kept[f"noise_pred.{name}"].values for name in ("unconditional", "conditional", "guided")
     )
@@ -110,7 +120,7 @@ def test_x0_of_the_last_step_is_the_final_latent_to_the_bit(dit, kind):
             cond, combined, guided = map(patches, (cond, combined, guided))
         expected = combined * (cond.norm(dim=along, keepdim=True) / combined.norm(dim=along, keepdim=True))
         torch.testing.assert_close(guided, expected, rtol=1e-5, atol=1e-6)
-    elif kind not in UNGUIDED:
+    elif kind not in DISTILLED:
         assert torch.equal(uncond + pipe.guidance_scale * (cond - uncond), guided)
     assert not torch.equal(
         probe.kept["noise_pred.guided"].values[0], probe.kept["noise_pred.guided"].values[1]

@@ -50,6 +50,7 @@ def expected_maps(pipe, kind, probe, entries, reading, prompts=PROMPTS):
         ("sd3", "joint-mass"),
         ("sd35", "joint-share"),
         ("flux-schnell", "output-space"),
+        ("flux2-klein", "joint-mass"),
         ("pixart-sigma", "joint-mass"),
         pytest.param("sana", "joint-share", marks=pytest.mark.slow),
         ("chroma", "output-space"),
