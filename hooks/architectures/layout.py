@@ -44,6 +44,8 @@ class Layout:
         or nothing where it has no such input; called ``true_cfg_scale``, and in force with a negative prompt alone.
     template : str
         What the pipeline puts around prompts, by a name that `hooks.prompt.given` knows; "" where it is nothing.
+    each_negative : bool
+        Whether a call with guidance needs a negative prompt for each image, be it empty.
     unguided : float
         The largest scale at which the denoiser is not called without the prompt, too.
     """
@@ -58,6 +60,7 @@ class Layout:
     lengths: tuple[int, ...] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict)
     guidance: str = "classifier-free"
+    each_negative: bool = False
     unguided: float = 1.0
     template: str = ""
 
