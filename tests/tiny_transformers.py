@@ -165,7 +165,7 @@ def _gemma() -> tuple[Any, Any]:
     return tokenizer, Gemma2Model(Gemma2Config(**settings, sliding_window=512))
 
 
-def _qwen3(over: Mapping[str, Any] = {}) -> tuple[Any, Any]:  # noqa: B006  (never changed)
+def _qwen3(over: Mapping[str, Any] = {}) -> tuple[Any, Any]:
     tokenizer = qwen_tokenizer()
     return tokenizer, Qwen3Model(Qwen3Config(**{**_decoder_settings(tokenizer), **over}))
 
@@ -199,7 +199,12 @@ def _flux2_vae() -> AutoencoderKLFlux2:
     """Latents are normalized, in patches of 2 x 2, by running statistics; downsampled by 2, the published one by 8."""
     blocks = {"down_block_types": ("DownEncoderBlock2D",) * 2, "up_block_types": ("UpDecoderBlock2D",) * 2}
     vae = AutoencoderKLFlux2(
-        **blocks, block_out_channels=(8, 16), layers_per_block=1, latent_channels=4, norm_num_groups=4, sample_size=32
+        **blocks,
+        block_out_channels=(8, 16),
+        layers_per_block=1,
+        latent_channels=4,
+        norm_num_groups=4,
+        sample_size=32,
     )
     vae.bn.running_mean.uniform_(-0.5, 0.5)
     vae.bn.running_var.uniform_(0.5, 2.0)

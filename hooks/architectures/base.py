@@ -278,7 +278,9 @@ class Architecture(ABC):
             return {
                 "callback": lambda step, time, latents: after_step(pipe, step, time, {"latents": latents})
             }
-        if "callback_on_step_end" not in taken:  # LongCat-Image's, whose steps are seen at the scheduler alone
+        if (
+            "callback_on_step_end" not in taken
+        ):  # LongCat-Image's, whose steps are seen at the scheduler alone
             return {}
         return {"callback_on_step_end": after_step}
 

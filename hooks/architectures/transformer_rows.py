@@ -184,7 +184,11 @@ ROWS = (
     TransformerRow(
         name="FLUX.2 klein",
         layout=Layout.from_towers(
-            "Flux2KleinPipeline", _FLUX2, ((QWEN, QWEN3_MODELS, 512),), "AutoencoderKLFlux2", template="conversation"
+            "Flux2KleinPipeline",
+            _FLUX2,
+            ((QWEN, QWEN3_MODELS, 512),),
+            "AutoencoderKLFlux2",
+            template="conversation",
         ),
         stacks=(_JOINT, replace(_SINGLE, streams=_JOINED)),
         branches="calls",

@@ -239,7 +239,7 @@ def _conversation_template(pipeline_class: Any, name: str, tokenizer: Any) -> Te
     raise AssertionError(f"{pipeline_class.__name__}.encode_prompt: gave its tokenizer no text")
 
 
-class _Recorded(BaseException):  # noqa: N818  (no error, and no handler of errors is to see it)
+class _Recorded(BaseException):
     """The text that a pipeline gives its tokenizer, in the middle of `encode_prompt`."""
 
     def __init__(self, text: str) -> None:
@@ -258,7 +258,9 @@ class _RecordingTokenizer:
 
     def apply_chat_template(self, messages: Any, tokenize: bool = True, **options: Any) -> str:
         """Return a conversation as text; where it is to be tokenized, raise `_Recorded` with it."""
-        kept = {name: options[name] for name in ("add_generation_prompt", "enable_thinking") if name in options}
+        kept = {
+            name: options[name] for name in ("add_generation_prompt", "enable_thinking") if name in options
+        }
         text = self._tokenizer.apply_chat_template(messages, tokenize=False, **kept)
         if tokenize:
             self(text)

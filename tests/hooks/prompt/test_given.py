@@ -57,7 +57,16 @@ def layout_of(kind):
 
 
 SYSTEM_PROMPTS = ["sana", "qwen-image", "lumina2"]
-DRAWN = ["sd3", "pixart-sigma", *SYSTEM_PROMPTS, "z-image", "auraflow", "ovis-image", "flux2-klein", "longcat-image"]
+DRAWN = [
+    "sd3",
+    "pixart-sigma",
+    *SYSTEM_PROMPTS,
+    "z-image",
+    "auraflow",
+    "ovis-image",
+    "flux2-klein",
+    "longcat-image",
+]
 
 
 @pytest.mark.parametrize(
