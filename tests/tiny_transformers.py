@@ -176,7 +176,7 @@ def _gemma() -> tuple[Any, Any]:
     return tokenizer, Gemma2Model(Gemma2Config(**settings, sliding_window=512))
 
 
-def _qwen3(over: Mapping[str, Any] = {}) -> tuple[Any, Any]:  # noqa: B006  (never changed)
+def _qwen3(over: Mapping[str, Any] = {}) -> tuple[Any, Any]:
     tokenizer = qwen_tokenizer()
     return tokenizer, Qwen3Model(Qwen3Config(**{**_decoder_settings(tokenizer), **over}))
 
@@ -232,10 +232,10 @@ def _qwen_vl() -> tuple[Any, Any]:
     return tokenizer, Qwen2_5_VLForConditionalGeneration(config)
 
 
-def _shifted_vae(levels: int = 2, scaling: float = 0.3611, shift: float = 0.1159) -> Any:
+def _shifted_vae(levels: int = 2, scaling: float = 0.3611, shift: float = 0.1159, **over: Any) -> Any:
     """As those of SD3 and Flux: a shift, no convolutions around the latents."""
     settings = dict(use_quant_conv=False, use_post_quant_conv=False, sample_size=32)
-    return _vae(levels, scaling_factor=scaling, shift_factor=shift, **settings)
+    return _vae(levels, scaling_factor=scaling, shift_factor=shift, **settings, **over)
 
 
 def _flux2_vae() -> AutoencoderKLFlux2:
@@ -440,6 +440,15 @@ ROWS = {
         _flow(3.0, use_dynamic_shifting=True),
         _flux2_vae,
     ),
+    "longcat-image": Kind(
+        "LongCatImagePipeline",
+        "LongCatImageTransformer2DModel",
+        FLUX | dict(in_channels=64),
+        lambda: [_qwen_vl()],
+        _flow(3.0, use_dynamic_shifting=True),
+        lambda: _shifted_vae(latent_channels=16),
+        {"enable_prompt_rewrite": False, "negative_prompt": ""},
+    ),
     "pixart-alpha": Kind(
         "PixArtAlphaPipeline",
         "PixArtTransformer2DModel",
@@ -589,12 +598,13 @@ def tiny_transformer_pipeline(kind: str, *, seed: int = 0, **transformer: Any) -
         denoiser = getattr(diffusers, row.transformer)(**(row.settings | transformer))
         components: dict[str, Any] = dict(transformer=denoiser, vae=row.vae(), scheduler=row.scheduler())
     components |= named_towers(towers)
+    kind_class = getattr(diffusers, row.pipeline)
+    parts = inspect.signature(kind_class.__init__).parameters.items()
+    absent = {name: None for name, part in parts if part.default is part.empty and name != "self"}
     models = [part for part in components.values() if isinstance(part, torch.nn.Module)]
     _enliven(*models, seed=seed)
     for model in models:
         model.eval()
-    if row.pipeline == "HunyuanDiTPipeline":
-        components |= dict(safety_checker=None, feature_extractor=None, requires_safety_checker=False)
-    pipe = getattr(diffusers, row.pipeline)(**components)
+    pipe = kind_class(**{**absent, **components})
     pipe.set_progress_bar_config(disable=True)
     return pipe

@@ -276,7 +276,7 @@ class Architecture(ABC):
         if true_scale is not None:
             arguments["true_cfg_scale"] = true_scale
         # some pipelines tell an empty negative prompt from none, or take none at all for a fault
-        if any(negative) or true_scale is not None:
+        if any(negative) or true_scale is not None or layout.each_negative:
             arguments["negative_prompt"] = list(negative)
         return arguments
 
@@ -292,6 +292,10 @@ class Architecture(ABC):
             return {
                 "callback": lambda step, time, latents: after_step(pipe, step, time, {"latents": latents})
             }
+        if (
+            "callback_on_step_end" not in taken
+        ):  # LongCat-Image's, whose steps are seen at the scheduler alone
+            return {}
         return {"callback_on_step_end": after_step}
 
     def prediction_type(self, scheduler: Any) -> str:

@@ -45,6 +45,8 @@ class Layout:
     template : str
         What the pipeline puts around prompts, by a name that `hooks.prompt.given` knows; "" where it is nothing,
         "padding" where that stands before them.
+    each_negative : bool
+        Whether a call with guidance needs a negative prompt for each image, be it empty.
     unguided : float
         The largest scale at which the denoiser is not called without the prompt, too.
     """
@@ -59,6 +61,7 @@ class Layout:
     lengths: tuple[int, ...] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict)
     guidance: str = "classifier-free"
+    each_negative: bool = False
     unguided: float = 1.0
     template: str = ""
 

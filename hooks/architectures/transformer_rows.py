@@ -106,6 +106,7 @@ LLAMA = ("LlamaTokenizer", "LlamaTokenizerFast", *T5)  # of AuraFlow's UMT5
 
 CLIP_POOLED = ("CLIPTextModelWithProjection",)
 GEMMA_MODELS = ("Gemma2Model", "Gemma2ForCausalLM")
+QWEN_VL_MODELS = ("Qwen2_5_VLForConditionalGeneration",)
 QWEN3_MODELS = ("Qwen3Model", "Qwen3ForCausalLM")
 _T5 = ("T5EncoderModel",)
 # the published folders of PixArt name the class that diffusers replaces by its successor
@@ -214,6 +215,19 @@ ROWS = (
         branches="calls",
     ),
     TransformerRow(
+        name="LongCat-Image",
+        layout=Layout.from_towers(
+            "LongCatImagePipeline",
+            (PART, "LongCatImageTransformer2DModel"),
+            ((QWEN, QWEN_VL_MODELS, 512),),
+            each_negative=True,
+            fixed={"enable_prompt_rewrite": False},  # by the text encoder, which draws words
+            template="affixes",
+        ),
+        stacks=(_JOINT, _SINGLE),
+        branches="calls",
+    ),
+    TransformerRow(
         name="Chroma",
         layout=Layout.from_towers("ChromaPipeline", (PART, "ChromaTransformer2DModel"), ((T5, _T5, 512),)),
         stacks=(_JOINT, replace(_SINGLE, streams=_JOINED)),
@@ -263,7 +277,7 @@ ROWS = (
         layout=Layout.from_towers(
             "QwenImagePipeline",
             (PART, "QwenImageTransformer2DModel"),
-            ((QWEN, ("Qwen2_5_VLForConditionalGeneration",), 512),),
+            ((QWEN, QWEN_VL_MODELS, 512),),
             "AutoencoderKLQwenImage",
             guidance="true",
             template="format",

@@ -206,6 +206,9 @@ def _template(layout: Layout | None, tokenizer: Any, system_prompt: str | None) 
         before, arguments = "\n".join(lines), {"complex_human_instruction": lines}
         return Template(before, lower=True, uncounted=len(tokenizer.encode(before)) - 2, arguments=arguments)
     instance = _pipeline_without_components(kind)
+    if layout.template == "affixes":  # what stands behind is behind the padding, too
+        before = instance.prompt_template_encode_prefix
+        return Template(before, uncounted=len(tokenizer.encode(before, add_special_tokens=False)))
     if layout.template == "system prompt":
         prompt = instance.system_prompt if system_prompt is None else system_prompt
         return Template(before=f"{prompt} <Prompt Start> ", arguments={"system_prompt": prompt})
@@ -236,7 +239,7 @@ def _conversation_template(pipeline_class: Any, name: str, tokenizer: Any) -> Te
     raise AssertionError(f"{pipeline_class.__name__}.encode_prompt: gave its tokenizer no text")
 
 
-class _Recorded(BaseException):  # noqa: N818  (no error, and no handler of errors is to see it)
+class _Recorded(BaseException):
     """The text that a pipeline gives its tokenizer, in the middle of `encode_prompt`."""
 
     def __init__(self, text: str) -> None:

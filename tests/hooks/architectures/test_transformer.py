@@ -1,5 +1,7 @@
 """Diffusion transformers: nothing is altered, every site is read, steps and predictions are the scheduler's."""
 
+import inspect
+
 import diffusers
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from tests.tiny_transformers import KINDS, call_options, tiny_transformer_pipeli
 PAIRS = [(0, 1), (0, 2)]
 FLOWS = tuple(kind for kind in KINDS if not kind.startswith(("pixart", "cogview3", "hunyuan-dit")))
 DISTILLED = ("flux-dev", "flux-schnell", "flux2-dev", "sana-sprint")  # one branch
-PACKED = ("flux-dev", "flux-schnell", "chroma", "qwen-image", "ovis-image")
+PACKED = ("flux-dev", "flux-schnell", "chroma", "qwen-image", "ovis-image", "longcat-image")
 
 
 @pytest.mark.parametrize("kind", tiers(KINDS))
@@ -62,14 +64,14 @@ def test_shapes_are_known_before_it_runs(dit, kind):
     pipe = dit(kind)
     addresses = ["+dit.*", "latent", "x0_pred", "noise_pred.conditional", "text*", "latent.final"]
     call = {"complex_human_instruction": []} if kind.startswith("sana") else {}
-    if kind != "hunyuan-dit":  # whose lengths are fixed
+    if "max_sequence_length" in inspect.signature(pipe.__call__).parameters:
         call["max_sequence_length"] = registry.architecture_of(pipe).row.layout.lengths[-1]
     with Probe(pipe, keep=addresses) as probe:
         draw(pipe, kind, PROMPTS[:1], **call)
     size = call_options(kind)["height"]
     found = shapes(pipe, size, size)
     # cut to each prompt's own length, or the encoder is given a template that the denoiser is not
-    cut = kind in ("qwen-image", "lumina2", "z-image", "ovis-image", "cogview4")
+    cut = kind in ("qwen-image", "lumina2", "z-image", "ovis-image", "longcat-image", "cogview4")
     for address, kept in probe.kept.items():
         shape = tuple(kept.values.shape[2:])
         of_text = "text" in address and not address.endswith("mod.text")
@@ -90,7 +92,7 @@ def test_x0_of_the_last_step_is_the_final_latent_to_the_bit(dit, kind):
         final = torch.as_tensor(draw(pipe, kind, output_type="latent"))
     if kind in PACKED:
         size = call_options(kind)["height"]
-        final = pipe._unpack_latents(final, size, size, pipe.vae_scale_factor).reshape(3, 4, 16, 16)
+        final = pipe._unpack_latents(final, size, size, pipe.vae_scale_factor).reshape(3, -1, 16, 16)
     last, shape = probe.kept["x0_pred"].values[-1], (1, *final.shape[1:])
     by_patch = hasattr(pipe, "_unpatchify_latents")  # FLUX.2's: noise, mean and variance
     noise = torch.randn((1, 16, 8, 8) if by_patch else shape, generator=torch.Generator().manual_seed(5))
@@ -113,12 +115,13 @@ def test_x0_of_the_last_step_is_the_final_latent_to_the_bit(dit, kind):
     )
     if kind == "z-image":  # from the prompt's prediction on
         assert torch.equal(cond + pipe.guidance_scale * (cond - uncond), guided)
-    elif kind in ("qwen-image", "lumina2"):  # as long as the prompt's prediction
+    elif kind in ("qwen-image", "lumina2", "longcat-image"):  # as long as the prompt's prediction
         scale = call_options(kind).get("true_cfg_scale") or pipe.guidance_scale
         combined, along = uncond + scale * (cond - uncond), -1
-        if kind == "qwen-image":  # over the numbers of a patch
+        if kind in PACKED:  # over the numbers of a patch
             cond, combined, guided = map(patches, (cond, combined, guided))
-        expected = combined * (cond.norm(dim=along, keepdim=True) / combined.norm(dim=along, keepdim=True))
+        ratio = cond.norm(dim=along, keepdim=True) / combined.norm(dim=along, keepdim=True)
+        expected = combined * (ratio.clamp(max=1) if kind == "longcat-image" else ratio)
         torch.testing.assert_close(guided, expected, rtol=1e-5, atol=1e-6)
     elif kind not in DISTILLED:
         assert torch.equal(uncond + pipe.guidance_scale * (cond - uncond), guided)

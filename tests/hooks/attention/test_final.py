@@ -51,6 +51,7 @@ def expected_maps(pipe, kind, probe, entries, reading, prompts=PROMPTS):
         ("sd35", "joint-share"),
         ("flux-schnell", "output-space"),
         ("flux2-klein", "joint-mass"),
+        ("longcat-image", "joint-share"),
         ("pixart-sigma", "joint-mass"),
         pytest.param("sana", "joint-share", marks=pytest.mark.slow),
         ("chroma", "output-space"),

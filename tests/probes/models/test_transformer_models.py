@@ -271,10 +271,10 @@ def test_word_maps_of_unets_are_refused_by_name(over, saved_kind):
 @pytest.mark.parametrize(
     ("pipeline", "missing"),
     [
-        ("Flux2Pipeline", "in one projection, which is not taken apart yet"),
+        ("Flux2Pipeline", "its text stands behind padding"),
         ("HunyuanVideoPipeline", "it makes videos"),
         ("StableDiffusionInpaintPipeline", ""),
-        ("HiDreamImagePipeline", "no row of hooks/architectures/transformer_rows.py"),
+        ("HiDreamImagePipeline", "each block is given another layer of the text encoder"),
     ],
 )
 def test_layouts_that_are_known_and_not_read(pipeline, missing, copied, tmp_path, capsys):
