@@ -255,6 +255,10 @@ class Architecture(ABC):
         """Return whether the guidance scale changes the images; False for FLUX.1-schnell, which has no such input."""
         return self.layouts[0].guidance != "distilled" or bool(config.get("guidance_embeds"))
 
+    def takes_negative(self) -> bool:
+        """Return whether the pipeline's call takes a negative prompt."""
+        return "negative_prompt" in inspect.signature(self.layouts[0].pipeline_class().__call__).parameters
+
     def call_arguments(
         self,
         pipe: Any,

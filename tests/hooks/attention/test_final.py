@@ -111,6 +111,12 @@ def test_a_word_is_paid_what_its_tokens_are_by_every_encoder(dit):
     assert (whole < probe.maps.text[1]).all(), "padding is read too"
 
 
+def test_a_word_stands_behind_berts_start_and_in_the_second_text(dit):
+    with Probe(dit("hunyuan-dit"), word_maps=True) as probe:
+        draw(dit("hunyuan-dit"), "hunyuan-dit")
+    assert probe.word_map("umbrella", row=1).positions == (1 + 4, 77 + 4)
+
+
 def test_layers_apart_and_probes_nest(dit, monkeypatch):
     pipe = dit("flux-schnell")
     entries = heard(pipe, lambda: draw(pipe, "flux-schnell"), monkeypatch)

@@ -66,7 +66,7 @@ def generated_alone(pipe, samples, **options):
     """Images of the pipeline alone of the prompts and the noise of some rows."""
     noise = [torch.Generator().manual_seed(int(seed)) for seed in samples["noise_seed"]]
     options = {"num_inference_steps": 2, "output_type": "np", **options}
-    return pipe(list(samples["prompt"]), generator=noise, **options).images
+    return pipe(prompt=list(samples["prompt"]), generator=noise, **options).images
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -121,23 +121,13 @@ def require_same(samples, images):
         np.testing.assert_allclose(seen, eight_bits(image), rtol=0, atol=1)
 
 
+RARE = ["flux-dev", "sana", "sana-sprint", "cogview3", "cogview4", "hunyuan-dit"]
+RARE += ["chroma", "lumina2", "z-image", "auraflow"]
+
+
 @pytest.mark.parametrize(
     "kind",
-    kinds(
-        ["pixart-sigma", "qwen-image"],
-        [
-            "flux-dev",
-            "sana",
-            "sana-sprint",
-            "cogview3",
-            "cogview4",
-            "hunyuan-dit",
-            "chroma",
-            "lumina2",
-            "z-image",
-            "auraflow",
-        ],
-    ),
+    kinds(["pixart-sigma", "qwen-image"], [*RARE, "flux2-klein", "longcat-image"]),
 )
 def test_images_are_those_of_the_pipeline_alone(kind, saved_kind, tmp_path):
     model = saved_kind(kind)
@@ -205,6 +195,11 @@ def test_float16_is_refused_where_the_text_encoder_overflows(saved_kind, tmp_pat
     source = loading.resolve(str(saved_kind("pixart-sigma")), weights=False)
     assert loading.pick_model_dtype(source, "auto", "cuda:1") == "bfloat16"
     assert loading.pick_model_dtype(source, "auto", "cpu") == "float32"
+
+
+def test_a_negative_prompt_where_the_pipeline_takes_none(saved_kind, tmp_path, capsys):
+    line = refused(saved_kind("flux2-klein"), tmp_path, capsys, "--negative-prompt", "a dog")
+    assert "--negative-prompt: expected none for FLUX.2 klein, whose pipeline takes none" in line
 
 
 def test_guidance_that_was_distilled(saved_kind, tmp_path, capsys):
