@@ -276,14 +276,9 @@ class Source:
             remedy = "give the tokenizer that belongs to the text encoder"
             expected = f"tokens below {size}, as {told_by} says"
             raise self.file_error(name, expected, f"{largest} for {token!r:.40}", remedy)
-        for missing, other in (
-            ("pad_token", "pad_token"),
-            ("eos_token", "sep_token"),
-        ):  # BERT's text ends with [SEP]
-            if (
-                getattr(tokenizer, f"{missing}_id") is None
-                and getattr(tokenizer, f"{other}_id", None) is None
-            ):
+        separated = getattr(tokenizer, "sep_token_id", None) is not None  # BERT's text ends with [SEP]
+        for missing in ("pad_token", *(() if separated else ("eos_token",))):
+            if getattr(tokenizer, f"{missing}_id") is None:
                 raise self.file_error(file, f"a `{missing}`", "none", "add it")
 
     def _check_sizes_fit(self, networks: dict[str, Any]) -> None:
