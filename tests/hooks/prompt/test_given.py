@@ -66,6 +66,7 @@ DRAWN = [
     "ovis-image",
     "flux2-klein",
     "longcat-image",
+    "krea2",
 ]
 
 

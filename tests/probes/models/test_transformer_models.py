@@ -123,7 +123,10 @@ def require_same(samples, images):
 
 @pytest.mark.parametrize(
     "kind",
-    kinds(["pixart-sigma", "qwen-image"], ["flux-dev", "sana", "chroma", "lumina2", "z-image", "auraflow", "flux2-klein", "longcat-image"]),
+    kinds(
+        ["pixart-sigma", "qwen-image"],
+        ["flux-dev", "sana", "chroma", "lumina2", "z-image", "auraflow", "flux2-klein", "longcat-image", "krea2"],
+    ),
 )
 def test_images_are_those_of_the_pipeline_alone(kind, saved_kind, tmp_path):
     model = saved_kind(kind)
