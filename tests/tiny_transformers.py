@@ -45,6 +45,8 @@ from transformers import (
     Qwen2Tokenizer,
     Qwen3Config,
     Qwen3Model,
+    Qwen3VLConfig,
+    Qwen3VLModel,
     T5Config,
     T5EncoderModel,
     T5Tokenizer,
@@ -232,6 +234,22 @@ def _qwen_vl() -> tuple[Any, Any]:
     return tokenizer, Qwen2_5_VLForConditionalGeneration(config)
 
 
+def _qwen3_vl() -> tuple[Any, Any]:
+    tokenizer = qwen_tokenizer()
+    text = _decoder_settings(tokenizer) | NARROW | dict(num_hidden_layers=35)  # the pipeline reads the 35th
+    text["rope_scaling"] = {"mrope_section": [2, 1, 1], "rope_type": "default"}
+    vision = dict(
+        depth=1,
+        hidden_size=16,
+        intermediate_size=16,
+        num_heads=2,
+        out_hidden_size=16,
+        deepstack_visual_indexes=[0],
+    )
+    marks = {f"{name}_token_id": 0 for name in ("image", "video", "vision_start", "vision_end")}
+    return tokenizer, Qwen3VLModel(Qwen3VLConfig(text_config=text, vision_config=vision, **marks))
+
+
 def _shifted_vae(levels: int = 2, scaling: float = 0.3611, shift: float = 0.1159, **over: Any) -> Any:
     """As those of SD3 and Flux: a shift, no convolutions around the latents."""
     settings = dict(use_quant_conv=False, use_post_quant_conv=False, sample_size=32)
@@ -311,6 +329,23 @@ FLUX = JOINT | dict(num_layers=2, num_single_layers=3)
 FLUX2 = FLUX | dict(axes_dims_rope=(4, 4, 4, 4), mlp_ratio=2.0, guidance_embeds=False)
 # of a text encoder of many layers
 NARROW = dict(hidden_size=16, intermediate_size=16, num_attention_heads=2, num_key_value_heads=2, head_dim=8)
+KREA2: dict[str, Any] = dict(
+    in_channels=16,
+    num_layers=3,
+    attention_head_dim=16,
+    num_attention_heads=2,
+    num_key_value_heads=1,
+    intermediate_size=32,
+    timestep_embed_dim=16,
+    text_hidden_dim=16,
+    num_text_layers=12,
+    text_num_attention_heads=2,
+    text_num_key_value_heads=2,
+    text_intermediate_size=16,
+    num_layerwise_text_blocks=1,
+    num_refiner_text_blocks=1,
+    axes_dims_rope=(4, 6, 6),
+)
 CHROMA = FLUX | dict(approximator_num_channels=8, approximator_hidden_dim=16, approximator_layers=1)
 PIXART: dict[str, Any] = dict(
     sample_size=16,
@@ -448,6 +483,15 @@ ROWS = {
         _flow(3.0, use_dynamic_shifting=True),
         lambda: _shifted_vae(latent_channels=16),
         {"enable_prompt_rewrite": False, "negative_prompt": ""},
+    ),
+    "krea2": Kind(
+        "Krea2Pipeline",
+        "Krea2Transformer2DModel",
+        KREA2,
+        lambda: [_qwen3_vl()],
+        _flow(3.0, use_dynamic_shifting=True),
+        _qwen_vae,
+        size=64,
     ),
     "pixart-alpha": Kind(
         "PixArtAlphaPipeline",

@@ -41,7 +41,7 @@ _UNREAD = (
     (r"^HiDreamImage|^BriaFibo", _BY_LAYER),
     (r"^QwenImage21", "its text reads no image, and an attention's last call is the image's, not the first"),
     (
-        r"^Krea2|^Ideogram4",
+        r"^Ideogram4",
         "its text has several layers of the encoder for each token, on an axis of their own",
     ),
     (r"^NucleusMoE", "its blocks ask with the image alone, and a cache gives the text's keys and values"),

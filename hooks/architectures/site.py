@@ -229,6 +229,11 @@ def children(module: Any, name: str) -> Sequence[Any]:
     return [] if modules is None else modules
 
 
+def head_count(attention: Any) -> int:
+    """The number of heads of an attention module."""
+    return int(attention.heads if hasattr(attention, "heads") else attention.num_heads)
+
+
 def attention_part_sites(
     address: str, path: str, attention: Any, names: tuple[str, str] = ("to_{}", "to_out.0"), **attributes: Any
 ) -> Iterator[Site]:
@@ -254,7 +259,7 @@ def attention_part_sites(
         if has_module(attention, module):
             yield Site(f"{address}.{name}", f"{path}.{module}", default=False, part=part, **attributes)
     if has_module(attention, names[1]):
-        heads, end = int(attention.heads), f"{path}.{names[1]}"
+        heads, end = head_count(attention), f"{path}.{names[1]}"
         yield Site(f"{address}.heads", end, default=False, read="input", heads=heads, **attributes)
 
 

@@ -39,13 +39,9 @@ _grid = functools.lru_cache(maxsize=1)(
     lambda ids: [int(axis.max() - axis.min()) + 1 for axis in ids.flatten(0, -2).unbind(-1)[1:3]]
 )
 _POSITIONS = {"img_ids", "img_shapes", "position_ids"}  # arguments
-_TEXT_WIDTHS = (
-    "joint_attention_dim",
-    "caption_channels",
-    "cap_feat_dim",
-    "text_embed_dim",
-    "cross_attention_dim",
-)  # settings
+# settings; the last stands beside others in some
+_TEXT_WIDTHS = ("joint_attention_dim", "caption_channels", "cap_feat_dim", "text_hidden_dim")
+_TEXT_WIDTHS += ("text_embed_dim", "cross_attention_dim")
 _ENTRANCES = (  # the last that a transformer has
     ("dit.in.image", ("patch_embed", "pos_embed", "x_embedder", "img_in")),
     ("dit.in.text", ("caption_projection", "context_embedder", "txt_in")),
@@ -168,6 +164,7 @@ class Transformer(Architecture):
         """Timestep, latents and texts of a denoiser call's conditional rows, from its arguments; latents unpacked."""
         row, arguments = self.row, self._arguments_by_name(args, kwargs)
         lengths, states = self._text_lengths(arguments), stack_rows(arguments["encoder_hidden_states"])
+        states = states.flatten(2)  # Krea 2's have an axis of layers
         if row.last_text is not None:
             states = join_texts(states, arguments[row.last_text[0]])
         latent = stack_rows(arguments["hidden_states"])
@@ -233,7 +230,10 @@ class Transformer(Architecture):
             return tuple(self.patch_size(pipe) * side for side in arguments["img_shapes"][0][0][-2:])
         if hasattr(pipe, "meta_latent_size"):  # without weights, positions have no values
             return pipe.meta_latent_size
-        return tuple(self.patch_size(pipe) * int(side) for side in _grid(arguments["img_ids"]))
+        return tuple(
+            self.patch_size(pipe) * int(side)
+            for side in _grid(arguments[_POSITIONS.intersection(arguments).pop()])
+        )
 
     def _is_packed(self, pipe: Any) -> bool:
         """Whether pipelines pass latents as a sequence of patches: those whose positions are passed, too."""
@@ -374,10 +374,17 @@ class Transformer(Architecture):
             shape = (1, grid[0] * grid[1], config.in_channels)
             if "img_shapes" in inspect.signature(type(denoiser).forward).parameters:
                 arguments["img_shapes"] = [[(1, *grid)]]
+            elif "position_ids" in inspect.signature(type(denoiser).forward).parameters:  # of text and image
+                arguments["position_ids"] = torch.zeros(
+                    tokens + shape[1], len(config.axes_dims_rope), device="meta"
+                )
             else:
                 axes = len(config.axes_dims_rope)
                 arguments["img_ids"] = torch.zeros(shape[1], axes, device="meta")
                 arguments["txt_ids"] = torch.zeros(tokens, axes, device="meta")
+        if layers := config.get("num_text_layers"):
+            states = arguments["encoder_hidden_states"]
+            arguments["encoder_hidden_states"] = states.unsqueeze(2).expand(-1, -1, layers, -1)
         if row.own_lengths:
             arguments[row.masks[0]] = _meta_mask_of_ones(tokens)
         if config.get("guidance_embeds"):

@@ -228,6 +228,20 @@ ROWS = (
         branches="calls",
     ),
     TransformerRow(
+        name="Krea 2",
+        layout=Layout.from_towers(
+            "Krea2Pipeline",
+            (PART, "Krea2Transformer2DModel"),
+            ((QWEN, ("Qwen3VLModel",), 512),),
+            "AutoencoderKLQwenImage",
+            unguided=0.0,
+            template="affixes",
+        ),
+        stacks=(replace(_SINGLE, path="transformer_blocks", streams=_JOINED, modules={}),),
+        masks=("encoder_attention_mask",),
+        branches="calls",
+    ),
+    TransformerRow(
         name="Chroma",
         layout=Layout.from_towers("ChromaPipeline", (PART, "ChromaTransformer2DModel"), ((T5, _T5, 512),)),
         stacks=(_JOINT, replace(_SINGLE, streams=_JOINED)),

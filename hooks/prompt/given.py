@@ -177,8 +177,8 @@ def use_system_prompt(pipe: Any, layout: Layout, system_prompt: str | None) -> I
 @cache
 def _pipeline_without_components(pipeline_class: Any) -> Any:
     """Return an instance of a pipeline class whose components are all None, to read its template from."""
-    names = list(inspect.signature(pipeline_class.__init__).parameters)[1:]
-    return pipeline_class(**dict.fromkeys(names))
+    _, *parts = inspect.signature(pipeline_class.__init__).parameters.values()
+    return pipeline_class(**dict.fromkeys(part.name for part in parts if part.default is part.empty))
 
 
 def _template(layout: Layout | None, tokenizer: Any, system_prompt: str | None) -> Template:
@@ -208,7 +208,8 @@ def _template(layout: Layout | None, tokenizer: Any, system_prompt: str | None) 
     instance = _pipeline_without_components(kind)
     if layout.template == "affixes":  # what stands behind is behind the padding, too
         before = instance.prompt_template_encode_prefix
-        return Template(before, uncounted=len(tokenizer.encode(before, add_special_tokens=False)))
+        kept = getattr(instance, "prompt_template_encode_num_suffix_tokens", 0)  # of the limit
+        return Template(before, uncounted=len(tokenizer.encode(before, add_special_tokens=False)) - kept)
     if layout.template == "system prompt":
         prompt = instance.system_prompt if system_prompt is None else system_prompt
         return Template(before=f"{prompt} <Prompt Start> ", arguments={"system_prompt": prompt})

@@ -26,7 +26,8 @@ DONOR, RECIPIENT = 1, 2
 SWAP = {"source": DONOR, "into": RECIPIENT}
 PROMPTS = ["a person in the park", "a woman in the park", "a man in the park"]  # of as many tokens each
 # guidance runs in a second call of the transformer, behind that of the prompts
-SECOND_CALLS = ("qwen-image", "lumina2", "chroma", "ovis-image", "flux2-klein", "longcat-image", "cogview4")
+SECOND_CALLS = ("qwen-image", "lumina2", "chroma", "ovis-image", "flux2-klein", "longcat-image", "krea2")
+SECOND_CALLS += ("cogview4",)
 TOKENS = {"sana": 256, "sana-sprint": 256}  # of the image; 64 of all others
 # the layers of each text encoder
 TOWERS = (
@@ -80,6 +81,7 @@ BLOCKS = {
     "cogview4": (COGVIEW,),
     "flux2-klein": (DOUBLE, SINGLE),
     "longcat-image": FLUX,
+    "krea2": (Block("dit.single.1", "transformer_blocks.1"),),
 }
 QUICK = ("sd3", "flux-dev", "sana")  # of the three ways in which a block takes the text; the others are slow
 

@@ -19,7 +19,7 @@ from tests.tiny_transformers import KINDS, call_options, tiny_transformer_pipeli
 PAIRS = [(0, 1), (0, 2)]
 FLOWS = tuple(kind for kind in KINDS if not kind.startswith(("pixart", "cogview3", "hunyuan-dit")))
 DISTILLED = ("flux-dev", "flux-schnell", "flux2-dev", "sana-sprint")  # one branch
-PACKED = ("flux-dev", "flux-schnell", "chroma", "qwen-image", "ovis-image", "longcat-image")
+PACKED = ("flux-dev", "flux-schnell", "chroma", "qwen-image", "ovis-image", "longcat-image", "krea2")
 
 
 @pytest.mark.parametrize("kind", tiers(KINDS))
@@ -50,7 +50,8 @@ def test_images_are_bit_identical_and_every_site_is_read(dit, kind):
     }
     expected = set()
     for name in (*lists.get(kind, ["transformer_blocks"]), "single_transformer_blocks"):
-        stack = "single" if name in ("layers", "single_transformer_blocks") else "block"
+        single = kind == "krea2" or name in ("layers", "single_transformer_blocks")
+        stack = "single" if single else "block"
         role = "cross" if kind.startswith(("pixart", "sana", "hunyuan-dit")) else "joint"
         blocks = range(len(getattr(pipe.transformer, name, ())))
         expected |= {f"dit.{stack}.{k}.{one}:cosine" for k in blocks for one in (role, "image")}
@@ -71,7 +72,7 @@ def test_shapes_are_known_before_it_runs(dit, kind):
     size = call_options(kind)["height"]
     found = shapes(pipe, size, size)
     # cut to each prompt's own length, or the encoder is given a template that the denoiser is not
-    cut = kind in ("qwen-image", "lumina2", "z-image", "ovis-image", "longcat-image", "cogview4")
+    cut = kind in ("qwen-image", "lumina2", "z-image", "ovis-image", "longcat-image", "krea2", "cogview4")
     for address, kept in probe.kept.items():
         shape = tuple(kept.values.shape[2:])
         of_text = "text" in address and not address.endswith("mod.text")
@@ -91,8 +92,8 @@ def test_x0_of_the_last_step_is_the_final_latent_to_the_bit(dit, kind):
     with Probe(pipe, keep=["x0_pred", "latent", "noise_pred.*"]) as probe:
         final = torch.as_tensor(draw(pipe, kind, output_type="latent"))
     if kind in PACKED:
-        size = call_options(kind)["height"]
-        final = pipe._unpack_latents(final, size, size, pipe.vae_scale_factor).reshape(3, -1, 16, 16)
+        size, scale = call_options(kind)["height"], () if kind == "krea2" else (pipe.vae_scale_factor,)
+        final = pipe._unpack_latents(final, size, size, *scale).reshape(3, -1, 16, 16)
     last, shape = probe.kept["x0_pred"].values[-1], (1, *final.shape[1:])
     by_patch = hasattr(pipe, "_unpatchify_latents")  # FLUX.2's: noise, mean and variance
     noise = torch.randn((1, 16, 8, 8) if by_patch else shape, generator=torch.Generator().manual_seed(5))
@@ -113,7 +114,7 @@ def test_x0_of_the_last_step_is_the_final_latent_to_the_bit(dit, kind):
     uncond, cond, guided = (
         probe.kept[f"noise_pred.{name}"].values for name in ("unconditional", "conditional", "guided")
     )
-    if kind == "z-image":  # from the prompt's prediction on
+    if kind in ("z-image", "krea2"):  # from the prompt's prediction on
         assert torch.equal(cond + pipe.guidance_scale * (cond - uncond), guided)
     elif kind in ("qwen-image", "lumina2", "longcat-image"):  # as long as the prompt's prediction
         scale = call_options(kind).get("true_cfg_scale") or pipe.guidance_scale

@@ -52,6 +52,7 @@ def expected_maps(pipe, kind, probe, entries, reading, prompts=PROMPTS):
         ("flux-schnell", "output-space"),
         ("flux2-klein", "joint-mass"),
         ("longcat-image", "joint-share"),
+        ("krea2", "joint-share"),
         ("pixart-sigma", "joint-mass"),
         pytest.param("sana", "joint-share", marks=pytest.mark.slow),
         ("chroma", "output-space"),

@@ -58,7 +58,7 @@ def layout_of(kind):
 
 SYSTEM_PROMPTS = ["sana", "sana-sprint", "qwen-image", "lumina2"]
 DRAWN = ["sd3", "pixart-sigma", *SYSTEM_PROMPTS, "z-image", "auraflow", "ovis-image", "flux2-klein"]
-DRAWN += ["longcat-image", "cogview3", "cogview4", "hunyuan-dit"]
+DRAWN += ["longcat-image", "krea2", "cogview3", "cogview4", "hunyuan-dit"]
 
 
 @pytest.mark.parametrize(

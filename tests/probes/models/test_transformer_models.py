@@ -127,7 +127,7 @@ RARE += ["chroma", "lumina2", "z-image", "auraflow"]
 
 @pytest.mark.parametrize(
     "kind",
-    kinds(["pixart-sigma", "qwen-image"], [*RARE, "flux2-klein", "longcat-image"]),
+    kinds(["pixart-sigma", "qwen-image"], [*RARE, "flux2-klein", "longcat-image", "krea2"]),
 )
 def test_images_are_those_of_the_pipeline_alone(kind, saved_kind, tmp_path):
     model = saved_kind(kind)
