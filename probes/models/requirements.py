@@ -50,8 +50,8 @@ def check_before_weights(config: Config, source: Source) -> None:
     place, negative = "sampler.negative_prompt", config.sampler.negative_prompt
     if negative and not architecture.takes_negative():
         raise UserError(
-            f"{place}: expected none for {architecture.models}, whose pipeline takes none, got {negative!r:.60}: take it"
-            " out"
+            f"{place}: expected none for {architecture.models}, whose pipeline takes none, got {negative!r:.60}:"
+            " take it out"
         )
     if negative and not uses_guidance(config, source):
         if layout.guidance == "distilled":

@@ -125,7 +125,17 @@ def require_same(samples, images):
     "kind",
     kinds(
         ["pixart-sigma", "qwen-image"],
-        ["flux-dev", "sana", "chroma", "lumina2", "z-image", "auraflow", "flux2-klein", "longcat-image", "krea2"],
+        [
+            "flux-dev",
+            "sana",
+            "chroma",
+            "lumina2",
+            "z-image",
+            "auraflow",
+            "flux2-klein",
+            "longcat-image",
+            "krea2",
+        ],
     ),
 )
 def test_images_are_those_of_the_pipeline_alone(kind, saved_kind, tmp_path):
