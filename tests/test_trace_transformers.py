@@ -1,10 +1,13 @@
 """Traces of diffusion transformers as a user runs them: generate, trace, measure, report."""
 
+import numpy as np
+import pytest
 import yaml
 
 from analysis.methods.tracing.cuts import TOLERANCE, UNTESTED
 from probes.runs.run import Run
-from tests.tiny_transformers import tiny_transformer_pipeline
+from tests.tiny import tiny_pipeline
+from tests.tiny_transformers import ROWS, tiny_transformer_pipeline
 from triptych.cli.main import main
 
 SETTINGS = {
@@ -54,6 +57,20 @@ def test_from_a_model_to_the_report(tmp_path, capsys):
     assert (found["deviation"] <= TOLERANCE).all()
     tested = int((found["reason"] != UNTESTED).sum())  # of a word without an effect any share is 0
     assert tested >= 1 and f"{tested} of {tested} cuts come out" in page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["lcm", "sana-sprint", "cogview3", "cogview4", "hunyuan-dit"])
+def test_a_run_from_a_saved_folder_to_the_report(kind, tmp_path, capsys):
+    pipe = tiny_pipeline(kind) if kind == "lcm" else tiny_transformer_pipeline(kind)
+    pipe.save_pretrained(tmp_path / "model")
+    side = 32 if kind == "lcm" else ROWS[kind].size
+    sampler = {"steps": 3, "height": side, "width": side}
+    file = settings(tmp_path, model=str(tmp_path / "model"), sampler=sampler, capture={"words": True})
+    assert main(["run", file, "--out", str(tmp_path / "run"), "--quiet"]) == 0, capsys.readouterr().err
+    run = Run.open(tmp_path / "run")
+    assert np.isfinite(run.read("words")["peak"]).all() and len(run.read("words")) > 0
+    assert "</html>" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
 
 
 def test_what_is_wrong_is_one_line_before_anything_is_drawn(tmp_path, capsys):

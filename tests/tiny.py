@@ -1,7 +1,8 @@
 """Tiny pipelines of the real classes with seeded random weights: what every test draws with.
 
 `tiny_pipeline("toy")` has the layout of the bundled toyworld (64 px, latents 4x16x16); `"sd1"`, `"sd2"` and
-`"sdxl"` have the architecture of their namesakes at a few channels a level (32 px, latents 4x16x16).
+`"sdxl"` have the architecture of their namesakes at a few channels a level (32 px, latents 4x16x16), `"lcm"` that of
+latent consistency models.
 Nothing is fetched: the vocabulary is trained here, on `WORDS`, by byte-pair encoding as CLIP's was, so a
 word of the list is one token and any other text is several tokens, down to single bytes; no text fails.
 """
@@ -16,6 +17,8 @@ import torch
 from diffusers import (
     AutoencoderKL,
     DDIMScheduler,
+    LatentConsistencyModelPipeline,
+    LCMScheduler,
     PNDMScheduler,
     StableDiffusionPipeline,
     StableDiffusionXLPipeline,
@@ -23,7 +26,7 @@ from diffusers import (
 )
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection, CLIPTokenizer
 
-KINDS = ("toy", "sd1", "sd2", "sdxl")
+KINDS = ("toy", "sd1", "sd2", "lcm", "sdxl")
 
 WORDS = """
 a an and at beside by field for from front garden gym happy he her him his holding home in is near of office
@@ -149,11 +152,13 @@ def _latent_diffusion(
     kind: str, prediction_type: str, unet: dict[str, Any], vae: dict[str, Any]
 ) -> dict[str, Any]:
     """Components of the three kinds with one text encoder."""
-    length, width, layers = {"toy": (32, 32, 4), "sd1": (77, 24, 3), "sd2": (77, 32, 3)}[kind]
+    length, width, layers = {"toy": (32, 32, 4), "sd1": (77, 24, 3), "sd2": (77, 32, 3), "lcm": (77, 24, 3)}[
+        kind
+    ]
     tokenizer = tiny_tokenizer(length, pad_token="!" if kind == "sd2" else END)
     act = "gelu" if kind == "sd2" else "quick_gelu"
     text_encoder = CLIPTextModel(_text_config(tokenizer, width, layers, 4, hidden_act=act))
-    channels = {"toy": (16, 32, 32), "sd1": (8, 16, 16, 16), "sd2": (8, 16, 16)}[kind]
+    channels = {"toy": (16, 32, 32), "sd1": (8, 16, 16, 16), "sd2": (8, 16, 16), "lcm": (8, 16, 16)}[kind]
     levels = len(channels)
     cross = 2 if kind == "toy" else levels - 1  # the deepest level has no attention, as in the originals
     settings: dict[str, Any] = dict(
@@ -165,9 +170,10 @@ def _latent_diffusion(
         up_block_types=("UpBlock2D",) * (levels - cross) + ("CrossAttnUpBlock2D",) * cross,
         layers_per_block=2 if kind == "sd1" else 1,
         cross_attention_dim=width,
-        attention_head_dim={"toy": 2, "sd1": 2, "sd2": tuple(c // 4 for c in channels)}[kind],
+        attention_head_dim={"toy": 2, "sd1": 2, "sd2": tuple(c // 4 for c in channels), "lcm": 2}[kind],
         norm_num_groups=4,
         use_linear_projection=kind == "sd2",
+        time_cond_proj_dim=8 if kind == "lcm" else None,
     )
     schedule = _noise_schedule(prediction_type=prediction_type)
     return dict(
@@ -175,9 +181,10 @@ def _latent_diffusion(
         text_encoder=text_encoder,
         unet=UNet2DConditionModel(**(settings | unet)),
         vae=_vae(**({"levels": 3 if kind == "toy" else 2} | vae)),
-        scheduler=PNDMScheduler(skip_prk_steps=True, **_without(schedule, "clip_sample"))
-        if kind == "sd1"
-        else DDIMScheduler(**schedule),
+        scheduler={
+            "sd1": lambda: PNDMScheduler(skip_prk_steps=True, **_without(schedule, "clip_sample")),
+            "lcm": lambda: LCMScheduler(**schedule),
+        }.get(kind, lambda: DDIMScheduler(**schedule))(),
     )
 
 
@@ -260,11 +267,11 @@ def tiny_pipeline(
     """A diffusers pipeline of real classes, tiny, with seeded random weights, on the CPU.
 
     "toy": 64 px, three levels, 32 text positions, DDIM, v_prediction. "sd1": 32 px, four levels, convolutional
-    projections, PNDM, epsilon. "sd2": 32 px, three levels, linear projections, DDIM, v_prediction. "sdxl": 32 px,
-    two text encoders, up to three transformer blocks a layer, DDIM, epsilon. Latents are 4x16x16 in all. The same
-    seed gives the same weights; the global generator is left as it was. `scheduler` is a class, built from the
-    kind's scheduler's configuration, or a ready one; `unet` and `vae` are settings put over the kind's own; other
-    keywords are ready components.
+    projections, PNDM, epsilon. "sd2": 32 px, three levels, linear projections, DDIM, v_prediction. "lcm": 32 px, three
+    levels, the scale of guidance as an input, LCM's scheduler. "sdxl": 32 px, two text encoders, up to three
+    transformer blocks a layer, DDIM, epsilon. Latents are 4x16x16 in all. The same seed gives the same weights; the
+    global generator is left as it was. `scheduler` is a class, built from the kind's scheduler's configuration, or a
+    ready one; `unet` and `vae` are settings put over the kind's own; other keywords are ready components.
     """
     parts = tiny_components(kind, seed=seed, prediction_type=prediction_type, unet=unet, vae=vae)
     if isinstance(scheduler, type):
@@ -275,7 +282,8 @@ def tiny_pipeline(
         pipeline_class = pipeline_class or StableDiffusionXLPipeline
         parts = {"add_watermarker": False, **parts, **components}
     else:
-        pipeline_class = pipeline_class or StableDiffusionPipeline
+        default = LatentConsistencyModelPipeline if kind == "lcm" else StableDiffusionPipeline
+        pipeline_class = pipeline_class or default
         parts = {
             "safety_checker": None,
             "feature_extractor": None,

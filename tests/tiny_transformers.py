@@ -10,29 +10,43 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import diffusers
+import tokenizers
 import torch
 from diffusers import (
     AutoencoderDC,
+    AutoencoderKLFlux2,
     AutoencoderKLQwenImage,
+    CogVideoXDDIMScheduler,
+    DDPMScheduler,
     DPMSolverMultistepScheduler,
     FlowMatchEulerDiscreteScheduler,
+    SCMScheduler,
 )
+from tokenizers.processors import TemplateProcessing
 from transformers import (
+    BertConfig,
+    BertModel,
+    BertTokenizer,
     CLIPTextModel,
     CLIPTextModelWithProjection,
     Gemma2Config,
     Gemma2Model,
     GemmaTokenizer,
+    GlmConfig,
+    GlmModel,
+    PreTrainedTokenizerFast,
     Qwen2_5_VLConfig,
     Qwen2_5_VLForConditionalGeneration,
     Qwen2Tokenizer,
     Qwen3Config,
     Qwen3Model,
+    Qwen3VLConfig,
+    Qwen3VLModel,
     T5Config,
     T5EncoderModel,
     T5Tokenizer,
@@ -164,9 +178,41 @@ def _gemma() -> tuple[Any, Any]:
     return tokenizer, Gemma2Model(Gemma2Config(**settings, sliding_window=512))
 
 
-def _qwen3() -> tuple[Any, Any]:
+def _qwen3(over: Mapping[str, Any] = {}) -> tuple[Any, Any]:
     tokenizer = qwen_tokenizer()
-    return tokenizer, Qwen3Model(Qwen3Config(**_decoder_settings(tokenizer)))
+    return tokenizer, Qwen3Model(Qwen3Config(**{**_decoder_settings(tokenizer), **over}))
+
+
+def glm_tokenizer() -> PreTrainedTokenizerFast:
+    """A tokenizer with GLM's marks before each text, which pads before these."""
+    tokenizer = tokenizers.Tokenizer.from_str(qwen_tokenizer().backend_tokenizer.to_str())
+    marks = ["[gMASK]", "<sop>", "<|endoftext|>"]
+    tokenizer.add_special_tokens(marks)
+    pairs = [(mark, tokenizer.token_to_id(mark)) for mark in marks[:2]]
+    tokenizer.post_processor = TemplateProcessing(single="[gMASK] <sop> $A", special_tokens=pairs)
+    settings = dict(pad_token=marks[2], eos_token=marks[2], padding_side="left", model_max_length=128000)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **settings)
+
+
+def _glm() -> tuple[Any, Any]:
+    tokenizer = glm_tokenizer()
+    return tokenizer, GlmModel(GlmConfig(**_decoder_settings(tokenizer)))
+
+
+def _bert() -> tuple[Any, Any]:
+    pieces = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        *WORDS,
+        *PRINTABLE,
+        *(f"##{one}" for one in PRINTABLE),
+    ]
+    tokenizer = BertTokenizer(vocab=_numbered(pieces), model_max_length=77)
+    settings = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4)
+    return tokenizer, BertModel(BertConfig(vocab_size=len(tokenizer), **settings))
 
 
 def _qwen_vl() -> tuple[Any, Any]:
@@ -188,10 +234,42 @@ def _qwen_vl() -> tuple[Any, Any]:
     return tokenizer, Qwen2_5_VLForConditionalGeneration(config)
 
 
-def _shifted_vae(levels: int = 2, scaling: float = 0.3611, shift: float = 0.1159) -> Any:
+def _qwen3_vl() -> tuple[Any, Any]:
+    tokenizer = qwen_tokenizer()
+    text = _decoder_settings(tokenizer) | NARROW | dict(num_hidden_layers=35)  # the pipeline reads the 35th
+    text["rope_scaling"] = {"mrope_section": [2, 1, 1], "rope_type": "default"}
+    vision = dict(
+        depth=1,
+        hidden_size=16,
+        intermediate_size=16,
+        num_heads=2,
+        out_hidden_size=16,
+        deepstack_visual_indexes=[0],
+    )
+    marks = {f"{name}_token_id": 0 for name in ("image", "video", "vision_start", "vision_end")}
+    return tokenizer, Qwen3VLModel(Qwen3VLConfig(text_config=text, vision_config=vision, **marks))
+
+
+def _shifted_vae(levels: int = 2, scaling: float = 0.3611, shift: float = 0.1159, **over: Any) -> Any:
     """As those of SD3 and Flux: a shift, no convolutions around the latents."""
     settings = dict(use_quant_conv=False, use_post_quant_conv=False, sample_size=32)
-    return _vae(levels, scaling_factor=scaling, shift_factor=shift, **settings)
+    return _vae(levels, scaling_factor=scaling, shift_factor=shift, **settings, **over)
+
+
+def _flux2_vae() -> AutoencoderKLFlux2:
+    """Latents are normalized, in patches of 2 x 2, by running statistics; downsampled by 2, the published one by 8."""
+    blocks = {"down_block_types": ("DownEncoderBlock2D",) * 2, "up_block_types": ("UpDecoderBlock2D",) * 2}
+    vae = AutoencoderKLFlux2(
+        **blocks,
+        block_out_channels=(8, 16),
+        layers_per_block=1,
+        latent_channels=4,
+        norm_num_groups=4,
+        sample_size=32,
+    )
+    vae.bn.running_mean.uniform_(-0.5, 0.5)
+    vae.bn.running_var.uniform_(0.5, 2.0)
+    return vae
 
 
 def _sana_vae() -> AutoencoderDC:
@@ -248,6 +326,26 @@ JOINT: dict[str, Any] = dict(
     axes_dims_rope=(4, 6, 6),
 )
 FLUX = JOINT | dict(num_layers=2, num_single_layers=3)
+FLUX2 = FLUX | dict(axes_dims_rope=(4, 4, 4, 4), mlp_ratio=2.0, guidance_embeds=False)
+# of a text encoder of many layers
+NARROW = dict(hidden_size=16, intermediate_size=16, num_attention_heads=2, num_key_value_heads=2, head_dim=8)
+KREA2: dict[str, Any] = dict(
+    in_channels=16,
+    num_layers=3,
+    attention_head_dim=16,
+    num_attention_heads=2,
+    num_key_value_heads=1,
+    intermediate_size=32,
+    timestep_embed_dim=16,
+    text_hidden_dim=16,
+    num_text_layers=12,
+    text_num_attention_heads=2,
+    text_num_key_value_heads=2,
+    text_intermediate_size=16,
+    num_layerwise_text_blocks=1,
+    num_refiner_text_blocks=1,
+    axes_dims_rope=(4, 6, 6),
+)
 CHROMA = FLUX | dict(approximator_num_channels=8, approximator_hidden_dim=16, approximator_layers=1)
 PIXART: dict[str, Any] = dict(
     sample_size=16,
@@ -272,6 +370,17 @@ SANA: dict[str, Any] = dict(
     cross_attention_dim=32,
     caption_channels=48,
     sample_size=32,
+)
+COGVIEW: dict[str, Any] = dict(
+    sample_size=16,
+    in_channels=4,
+    out_channels=4,
+    num_layers=3,
+    attention_head_dim=12,
+    num_attention_heads=4,
+    text_embed_dim=48,
+    time_embed_dim=16,
+    condition_dim=4,
 )
 LUMINA2: dict[str, Any] = dict(
     sample_size=16,
@@ -358,6 +467,32 @@ ROWS = {
         lambda: [_clip(24, 3, projection=False), _t5()],
         _flow(3.0, use_dynamic_shifting=True, **FLUX_NOISE),
     ),
+    "flux2-klein": Kind(
+        "Flux2KleinPipeline",
+        "Flux2Transformer2DModel",
+        FLUX2 | dict(joint_attention_dim=3 * 16),
+        lambda: [_qwen3(NARROW | dict(num_hidden_layers=27))],  # the pipeline reads the 27th
+        _flow(3.0, use_dynamic_shifting=True),
+        _flux2_vae,
+    ),
+    "longcat-image": Kind(
+        "LongCatImagePipeline",
+        "LongCatImageTransformer2DModel",
+        FLUX | dict(in_channels=64),
+        lambda: [_qwen_vl()],
+        _flow(3.0, use_dynamic_shifting=True),
+        lambda: _shifted_vae(latent_channels=16),
+        {"enable_prompt_rewrite": False, "negative_prompt": ""},
+    ),
+    "krea2": Kind(
+        "Krea2Pipeline",
+        "Krea2Transformer2DModel",
+        KREA2,
+        lambda: [_qwen3_vl()],
+        _flow(3.0, use_dynamic_shifting=True),
+        _qwen_vae,
+        size=64,
+    ),
     "pixart-alpha": Kind(
         "PixArtAlphaPipeline",
         "PixArtTransformer2DModel",
@@ -415,6 +550,54 @@ ROWS = {
         call={"guidance_scale": 8.0},
     ),
 }
+ROWS["cogview3"] = Kind(
+    "CogView3PlusPipeline",
+    "CogView3PlusTransformer2DModel",
+    COGVIEW | dict(pos_embed_max_size=16),
+    lambda: [_t5()],
+    functools.partial(
+        CogVideoXDDIMScheduler,
+        prediction_type="v_prediction",
+        rescale_betas_zero_snr=True,
+        snr_shift_scale=1.0,
+    ),
+    lambda: _vae(2, scaling_factor=0.18215, sample_size=32),
+)
+ROWS["cogview4"] = Kind(
+    "CogView4Pipeline",
+    "CogView4Transformer2DModel",
+    COGVIEW,
+    lambda: [_glm()],
+    _flow(1.0, use_dynamic_shifting=True, base_shift=0.25, max_shift=0.75, base_image_seq_len=256),
+    lambda: _vae(2, scaling_factor=1.0, shift_factor=0.0, sample_size=32),
+)
+ROWS["hunyuan-dit"] = Kind(
+    "HunyuanDiTPipeline",
+    "HunyuanDiT2DModel",
+    dict(
+        sample_size=16,
+        patch_size=2,
+        in_channels=4,
+        num_layers=4,
+        num_attention_heads=4,
+        attention_head_dim=8,
+        hidden_size=32,
+        cross_attention_dim=32,
+        cross_attention_dim_t5=48,
+        pooled_projection_dim=16,
+    ),
+    lambda: [_bert(), _t5()],
+    functools.partial(DDPMScheduler, prediction_type="v_prediction", steps_offset=1),
+    lambda: _vae(4, scaling_factor=0.13025, sample_size=32),
+    UNBINNED,
+    128,
+)
+ROWS["sana-sprint"] = replace(
+    ROWS["sana"],
+    pipeline="SanaSprintPipeline",
+    settings=SANA | dict(guidance_embeds=True, qk_norm="rms_norm_across_heads"),
+    scheduler=SCMScheduler,
+)
 ROWS["sd35"] = replace(ROWS["sd3"], settings=SD3 | dict(dual_attention_layers=(0, 1), qk_norm="rms_norm"))
 ROWS["flux-schnell"] = replace(
     ROWS["flux-dev"],
@@ -459,10 +642,13 @@ def tiny_transformer_pipeline(kind: str, *, seed: int = 0, **transformer: Any) -
         denoiser = getattr(diffusers, row.transformer)(**(row.settings | transformer))
         components: dict[str, Any] = dict(transformer=denoiser, vae=row.vae(), scheduler=row.scheduler())
     components |= named_towers(towers)
+    kind_class = getattr(diffusers, row.pipeline)
+    parts = inspect.signature(kind_class.__init__).parameters.items()
+    absent = {name: None for name, part in parts if part.default is part.empty and name != "self"}
     models = [part for part in components.values() if isinstance(part, torch.nn.Module)]
     _enliven(*models, seed=seed)
     for model in models:
         model.eval()
-    pipe = getattr(diffusers, row.pipeline)(**components)
+    pipe = kind_class(**{**absent, **components})
     pipe.set_progress_bar_config(disable=True)
     return pipe

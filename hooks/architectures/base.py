@@ -137,10 +137,10 @@ class Architecture(ABC):
         name, kind = type(scheduler).__name__, self.prediction_type(scheduler)
         if kind not in (*UNDER_SIGNAL_LEVELS, *self.predicts):
             return f"{name} has prediction_type {kind!r}"
-        needed = "sigmas" if kind == "flow_prediction" else "alphas_cumprod"
+        needed = {"flow_prediction": "sigmas", "trigflow": "timesteps"}.get(kind, "alphas_cumprod")
         if getattr(scheduler, needed, None) is None:
             return f"{name} has no {needed}"
-        if needed != "sigmas" and scheduler.config.get("use_flow_sigmas"):
+        if needed == "alphas_cumprod" and scheduler.config.get("use_flow_sigmas"):
             return f"{name} has use_flow_sigmas on"
         return None
 
@@ -186,7 +186,7 @@ class Architecture(ABC):
         """(address, values) of the guided prediction and, if in `wanted`, of "x0_pred" at one scheduler step.
 
         `inputs` are those of the step's first denoiser call. x0 of a flow is the sample less sigma times the
-        velocity; of others, see `hooks.architectures.latents`.
+        velocity, of a TrigFlow rotated back by its angle; of others, see `hooks.architectures.latents`.
         """
         guided = self.unpack_latents(step.output, inputs.batch)
         yield "noise_pred.guided", guided
@@ -197,6 +197,10 @@ class Architecture(ABC):
             sigma = latents.current_sigma(pipe.scheduler, step.timestep)
             x0 = step.sample.float() - sigma.float() * step.output.float()
             yield "x0_pred", self.unpack_latents(x0, inputs.batch)
+        elif kind == "trigflow":
+            angle = step.timestep.flatten()[0]
+            x0 = angle.cos() * step.sample - angle.sin() * step.output
+            yield "x0_pred", x0 / pipe.scheduler.config.sigma_data
         else:
             level = latents.signal_level(pipe.scheduler, step.timestep, guided.device)
             yield "x0_pred", latents.predict_x0(inputs.latent, guided, level, kind)
@@ -228,8 +232,8 @@ class Architecture(ABC):
         """
         scheduler = copy.deepcopy(pipe.scheduler)
         set_steps(scheduler, steps)
-        if strength is None:
-            return len(scheduler.timesteps)
+        if strength is None:  # of trigflow the last is the end
+            return len(scheduler.timesteps) - (self.prediction_type(scheduler) == "trigflow")
         return len(type(pipe).get_timesteps(SimpleNamespace(scheduler=scheduler), steps, strength, "cpu")[0])
 
     # Guidance and predictions
@@ -242,19 +246,29 @@ class Architecture(ABC):
     def is_guided(self, config: Mapping[str, Any], scale: float, true_scale: float | None = None) -> bool:
         """Return whether guidance at these scales also needs an unconditional prediction, given the denoiser's config.
 
-        `true_scale` is the classifier-free scale of a model with distilled guidance. A distilled U-Net takes the scale
-        as an input and needs none.
+        `true_scale` is the classifier-free scale of a model with distilled guidance. A distilled U-Net or Sana takes
+        the scale as an input and needs none.
         """
         if self.layouts[0].guidance == "distilled":
             return true_scale is not None and true_scale > 1
-        return scale > self.layouts[0].unguided and config.get("time_cond_proj_dim") is None
+        embedded = config.get("guidance_embeds") or config.get("time_cond_proj_dim") is not None
+        return scale > self.layouts[0].unguided and not embedded
 
     def takes_guidance(self, config: Mapping[str, Any]) -> bool:
         """Return whether the guidance scale changes the images; False for FLUX.1-schnell, which has no such input."""
         return self.layouts[0].guidance != "distilled" or bool(config.get("guidance_embeds"))
 
+    def takes_negative(self) -> bool:
+        """Return whether the pipeline's call takes a negative prompt."""
+        return "negative_prompt" in inspect.signature(self.layouts[0].pipeline_class().__call__).parameters
+
     def call_arguments(
-        self, pipe: Any, scale: float, negative: Sequence[str], true_scale: float | None = None
+        self,
+        pipe: Any,
+        scale: float,
+        negative: Sequence[str],
+        true_scale: float | None = None,
+        steps: int | None = None,
     ) -> dict[str, Any]:
         """Arguments of the pipeline's call: guidance scales, negative prompts, and those that a run always passes.
 
@@ -264,10 +278,12 @@ class Architecture(ABC):
         if layout.guidance == "true":  # in force where a negative prompt is given, be it empty
             return {**layout.fixed, "true_cfg_scale": scale, "negative_prompt": list(negative)}
         arguments = {**layout.fixed, "guidance_scale": scale}
+        if steps != 2 and "intermediate_timesteps" in inspect.signature(pipe.__call__).parameters:
+            arguments["intermediate_timesteps"] = None  # Sana-Sprint's default is of two steps alone
         if true_scale is not None:
             arguments["true_cfg_scale"] = true_scale
         # some pipelines tell an empty negative prompt from none, or take none at all for a fault
-        if any(negative) or true_scale is not None:
+        if any(negative) or true_scale is not None or layout.each_negative:
             arguments["negative_prompt"] = list(negative)
         return arguments
 
@@ -283,6 +299,10 @@ class Architecture(ABC):
             return {
                 "callback": lambda step, time, latents: after_step(pipe, step, time, {"latents": latents})
             }
+        if (
+            "callback_on_step_end" not in taken
+        ):  # LongCat-Image's, whose steps are seen at the scheduler alone
+            return {}
         return {"callback_on_step_end": after_step}
 
     def prediction_type(self, scheduler: Any) -> str:
@@ -364,8 +384,10 @@ def set_steps(scheduler: Any, steps: int) -> None:
 
     Flow pipelines also pass a shift `mu` that depends on the image size; it does not change the number of steps.
     """
-    shift = {"mu": 1.0} if scheduler.config.get("use_dynamic_shifting") else {}
-    scheduler.set_timesteps(steps, device="cpu", **shift)
+    options = {"mu": 1.0} if scheduler.config.get("use_dynamic_shifting") else {}
+    if scheduler.config.get("prediction_type") == "trigflow" and steps != 2:
+        options["intermediate_timesteps"] = None  # of two steps alone
+    scheduler.set_timesteps(steps, device="cpu", **options)
 
 
 def build_on_meta(kind: Any, config: Mapping[str, Any]) -> Any:

@@ -87,6 +87,16 @@ def final_latent(vae: Any, decoder_input: Tensor, normalized: bool = False) -> T
     """
     config = vae.config
     latent = decoder_input.squeeze(2) if decoder_input.ndim == 5 else decoder_input  # a video of one frame
+    if hasattr(vae, "bn"):
+        from torch.nn.functional import pixel_shuffle
+
+        # FLUX.2's: a mean and a variance for each channel and place in a patch
+        mean, variance = (
+            pixel_shuffle(values.view(1, -1, 1, 1).to(latent), 2)
+            for values in (vae.bn.running_mean, vae.bn.running_var)
+        )
+        repeats = (1, 1, latent.shape[-2] // 2, latent.shape[-1] // 2)
+        return (latent - mean.repeat(repeats)) / (variance + config.batch_norm_eps).sqrt().repeat(repeats)
     mean, std = getattr(config, "latents_mean", None), getattr(config, "latents_std", None)
     factor = getattr(config, "scaling_factor", None)
     if (normalized or factor is None) and mean is not None and std is not None:
@@ -107,7 +117,8 @@ def check_scaling(config: Any) -> None:
     """Raise a MisfitError if a VAE's configuration has no usable scaling factor, or mean and deviation of latents."""
     factor = getattr(config, "scaling_factor", None)
     number = isinstance(factor, (int, float)) and not isinstance(factor, bool) and 0 < factor < float("inf")
-    if not number and not hasattr(config, "z_dim"):  # Qwen's VAE has a mean and a deviation instead
+    # Qwen's VAE has a mean and a deviation instead, FLUX.2's has them beside its weights
+    if not number and not hasattr(config, "z_dim") and not hasattr(config, "batch_norm_eps"):
         raise MisfitError("vae", "`scaling_factor`, a number above 0", f"{factor!r:.40}", "mend it")
     shift = getattr(config, "shift_factor", None)
     if not isinstance(shift, (int, float, type(None))):

@@ -43,7 +43,10 @@ class Layout:
         What ``guidance_scale`` is: the scale between two branches; an input of a denoiser that was distilled from two,
         or nothing where it has no such input; called ``true_cfg_scale``, and in force with a negative prompt alone.
     template : str
-        What the pipeline puts around prompts, by a name that `hooks.prompt.given` knows; "" where it is nothing.
+        What the pipeline puts around prompts, by a name that `hooks.prompt.given` knows; "" where it is nothing,
+        "padding" where that stands before them.
+    each_negative : bool
+        Whether a call with guidance needs a negative prompt for each image, be it empty.
     unguided : float
         The largest scale at which the denoiser is not called without the prompt, too.
     pictured : bool
@@ -60,6 +63,7 @@ class Layout:
     lengths: tuple[int, ...] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict)
     guidance: str = "classifier-free"
+    each_negative: bool = False
     unguided: float = 1.0
     template: str = ""
     pictured: bool = False

@@ -14,30 +14,54 @@ from hooks.errors import HookError
 
 ARCHITECTURES: list[Architecture] = [UNet()]  # asked before the transformers
 _NO_ROW = "no row of hooks/architectures/transformer_rows.py describes its transformer yet"
-_FUSED = "its single blocks make queries, keys, values and feed-forward in one projection, which is not taken apart yet"
 _VIDEO = "it makes videos, and sites, maps and metrics are those of one picture"
 _GIVEN = "it starts from pictures, or is given some beside the text"
 _FURTHER = "its guidance runs a further branch, which is not told apart yet"
-_DISTILLED = "its class is not read, its parts are"
+_BY_LAYER = "each block is given another layer of the text encoder, and sites know one text for all"
+# a pattern of names, and what is missing; the first that fits counts
 _UNREAD = (
-    (r"^Flux2", _FUSED),
     (
-        r"^(Wan|HunyuanVideo|HunyuanSkyreels|LTX|CogVideoX|Mochi|Allegro|Latte|ConsisID|SkyReels|EasyAnimate|Cosmos"
-        r"|Helios|ChronoEdit|SanaVideo|MotifVideo|StableVideo|AnimateDiff|TextToVideo|I2VGen|Kandinsky5(T2V|I2V))",
+        r"^(Wan|HunyuanVideo|HunyuanSkyreels|LTX|CogVideoX|Mochi|Allegro|Latte|ConsisID|SkyReels|EasyAnimate|Lucy"
+        r"|Cosmos(?!2TextToImage)|Helios|ChronoEdit|Sana(Video|ImageToVideo|WM)|MotifVideo|StableVideo|AnimateDiff"
+        r"|AnyFlow|TextToVideo|I2VGen|Kandinsky(5(T2V|I2V)|6))",
         _VIDEO,
     ),
+    (r"^(StableAudio|AudioLDM|MusicLDM|AceStep|LongCatAudio)", "it makes sound"),
     (r"PAG\w*Pipeline$", _FURTHER),
     (
-        r"(Img2Img|Inpaint|ControlNet|Control|Fill|Kontext|Redux|Edit|Layered|Upscale|InstructPix2Pix)\w*Pipeline$",
+        r"(Img2Img|I2I|Inpaint|ControlNet|Control|Fill|Kontext|Redux|Edit|Layered|Upscale|InstructPix2Pix|Refiner"
+        r"|ZImageOmni|Adapter|Depth2Img|KleinKV)\w*Pipeline$",
         _GIVEN,
     ),
-    (r"^LatentConsistencyModel", _DISTILLED),
     (
-        r"^(HunyuanDiT|HunyuanImage|HiDreamImage|OmniGen|CogView|Bria|OvisImage|GlmImage|PRX|LongCatImage|Lumina|Krea"
-        r"|VisualCloze|Ideogram|NucleusMoE|ErnieImage|JoyImage|Kandinsky|QwenImage|ZImage|Flux|Sana|DiT)\w*Pipeline$",
-        _NO_ROW,
+        r"^Flux2Pipeline",
+        "its text stands behind padding, and its tokenizer is within a processor of pictures",
     ),
-    (r"^(StableCascade|Wuerstchen|IF|UnCLIP|Paella|Amused)", "its denoiser is none that is read"),
+    (r"^BriaPipeline|^ErnieImage", "its prompts are encoded one by one, and runs of a text encoder hold all"),
+    (r"^HiDreamImage|^BriaFibo", _BY_LAYER),
+    (r"^QwenImage21", "its text reads no image, and an attention's last call is the image's, not the first"),
+    (
+        r"^Ideogram4",
+        "its text has several layers of the encoder for each token, on an axis of their own",
+    ),
+    (r"^NucleusMoE", "its blocks ask with the image alone, and a cache gives the text's keys and values"),
+    (r"^HunyuanImage", "its guidance is a component of its own, which a run does not load"),
+    (r"^GlmImage", "a language model draws the image's tokens first, and the transformer is given no prompt"),
+    (
+        r"^PRX",
+        "it encodes prompts and negative prompts in one run, of which the prompts' half is not told apart yet",
+    ),
+    (
+        r"^Kandinsky5",
+        "its tokenizer is within a processor of pictures, and its latents have their channels last",
+    ),
+    (r"^(LuminaPipeline|OmniGen|VisualCloze|DreamLite|Cosmos2TextToImage|DiT)", _NO_ROW),
+    (r"^Kolors", "its tokenizer, ChatGLM's, does not tell the characters of a token"),
+    (r"^Kandinsky", "its U-Net is of another kind than that of Stable Diffusion"),
+    (
+        r"^(StableCascade|Wuerstchen|IF|UnCLIP|StableUnCLIP|Paella|Amused)",
+        "its denoiser is none that is read",
+    ),
 )
 
 
@@ -84,7 +108,6 @@ def architecture_of(pipe: Any) -> Architecture:
     reason = f" ({reasons[0]})" if reasons else ""
     # the pipeline that can be read and draws from texts with the same parts
     plain = re.sub(r"(PAG|ControlNet|Img2Img|Inpaint)+(?=Pipeline$)", "", classes[0])
-    plain = re.sub(r"^LatentConsistencyModel(?=Pipeline$)", "StableDiffusion", plain)
     remedy = (
         f"use diffusers.{plain}.from_pipe(pipe)" if plain in supported_pipelines() else "choose one of these"
     )

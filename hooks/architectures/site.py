@@ -40,6 +40,8 @@ class Site:
         Number of the tensor, where the module is given or returns several.
     part : (int, int) or None
         Number of a slice and number of slices of the last dimension, where projections are fused.
+    width : int or None
+        The first channels of the last dimension, which alone are sliced, where a feed-forward is fused behind them.
     heads : int or None
         Heads that the last dimension is divided into.
     stream, sequence : str or None, tuple of str or int
@@ -55,6 +57,7 @@ class Site:
     read: str = "output"
     element: int = 0
     part: tuple[int, int] | None = None
+    width: int | None = None
     heads: int | None = None
     stream: str | None = None
     sequence: tuple[str | int, ...] = ()
@@ -182,7 +185,7 @@ class Site:
             tensor = tensor.squeeze(2)
         if self.part is not None:
             index, parts = self.part
-            tensor = tensor.chunk(parts, dim=-1)[index]
+            tensor = tensor[..., : self.width].chunk(parts, dim=-1)[index]
         if self.heads is not None:
             tensor = tensor.unflatten(-1, (self.heads, -1))
         return tensor
@@ -226,6 +229,11 @@ def children(module: Any, name: str) -> Sequence[Any]:
     return [] if modules is None else modules
 
 
+def head_count(attention: Any) -> int:
+    """The number of heads of an attention module."""
+    return int(attention.heads if hasattr(attention, "heads") else attention.num_heads)
+
+
 def attention_part_sites(
     address: str, path: str, attention: Any, names: tuple[str, str] = ("to_{}", "to_out.0"), **attributes: Any
 ) -> Iterator[Site]:
@@ -235,6 +243,14 @@ def attention_part_sites(
     """
     processor = type(getattr(attention, "processor", None)).__name__
     fused = getattr(attention, "fused_projections", False) and processor.startswith("Fused")
+    if has_module(attention, "to_qkv_mlp_proj"):  # FLUX.2's: queries, keys, values, then the feed-forward
+        inner, heads = int(attention.inner_dim), int(attention.heads)
+        for number, name in enumerate(("query", "key", "value")):
+            more = {"part": (number, 3), "width": 3 * inner, **attributes}
+            yield Site(f"{address}.{name}", f"{path}.to_qkv_mlp_proj", default=False, **more)
+        more = {"part": (0, 1), "width": inner, "heads": heads, **attributes}
+        yield Site(f"{address}.heads", f"{path}.to_out", default=False, read="input", **more)
+        return
     for name in ("query", "key", "value"):
         module, part = names[0].format(name[0]), None
         if fused and not (attention.is_cross_attention and name == "query"):
@@ -243,7 +259,7 @@ def attention_part_sites(
         if has_module(attention, module):
             yield Site(f"{address}.{name}", f"{path}.{module}", default=False, part=part, **attributes)
     if has_module(attention, names[1]):
-        heads, end = int(attention.heads), f"{path}.{names[1]}"
+        heads, end = head_count(attention), f"{path}.{names[1]}"
         yield Site(f"{address}.heads", end, default=False, read="input", heads=heads, **attributes)
 
 

@@ -34,7 +34,7 @@ class TextFamily:
     cores : tuple of str
         Where the core may stand in the encoder; "" is the encoder itself.
     embeddings, layers, norm : str
-        The module that gives the first hidden state; the list of layers; the final norm.
+        The module that gives the first hidden state; the list of layers; the final norm ("" for none).
     attention, mlp : str
         Whose outputs are added to the residual stream.
     projection : str
@@ -62,7 +62,7 @@ class TextFamily:
 
     def fits(self, core: Any) -> bool:
         """Return whether a module (`core`) has embeddings, layers and norm where this family has them."""
-        if not all(has_module(core, path) for path in (self.embeddings, self.layers, self.norm)):
+        if not all(has_module(core, path) for path in (self.embeddings, self.layers, self.norm) if path):
             return False
         layers = module_at(core, self.layers)
         return not len(layers) or has_module(layers[0], self.middle)
@@ -92,6 +92,19 @@ FAMILIES = (
         middle="layer.1.layer_norm",
         mlp="layer.1.DenseReluDense",
         ends="eos",
+        causal=False,
+    ),
+    TextFamily(
+        name="BERT",  # norms after attention and MLP
+        cores=("",),
+        embeddings="embeddings",
+        layers="encoder.layer",
+        norm="",
+        attention="attention.output.dense",
+        projection="",
+        middle="attention.output.LayerNorm",
+        mlp="output.dense",
+        ends="last",
         causal=False,
     ),
     TextFamily(
@@ -131,7 +144,8 @@ def text_core(pipe: Any, part: str) -> TextFamily | None:
         for inner in family.cores:
             path = f"{part}.{inner}" if inner else part
             if (not inner or has_module(encoder, inner)) and family.fits(module_at(pipe, path)):
-                paths = {name: f"{path}.{getattr(family, name)}" for name in ("embeddings", "layers", "norm")}
+                names = [name for name in ("embeddings", "layers", "norm") if getattr(family, name)]
+                paths = {name: f"{path}.{getattr(family, name)}" for name in names}
                 return replace(family, **paths)
     return None
 

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from hooks.architectures import latents
 from hooks.architectures.base import Architecture
-from hooks.architectures.site import BY_STEP, Batch, Inputs, Site, branches_error, children, tensor_of
+from hooks.architectures.site import (
+    BY_STEP,
+    Batch,
+    Inputs,
+    Site,
+    branches_error,
+    children,
+    has_module,
+    tensor_of,
+)
 from hooks.architectures.text_encoders import TEXT_ENCODERS, longest_text, text_sites
 from hooks.architectures.transformer_rows import TransformerRow
 from hooks.architectures.transformer_sites import PART, Stack, block_sites
@@ -21,12 +30,22 @@ if TYPE_CHECKING:
 
 _AFTER = "it is read off what the transformer returned: write at a block, or at the latents"
 # draw noise within `step` of a generator that pipelines do not pass
-_DRAWING = ("FlowMatchLCMScheduler", "SCMScheduler")
+_DRAWING = ("FlowMatchLCMScheduler", "SCMScheduler", "CogVideoXDPMScheduler")
 _SKIPPING = re.compile(
     "cache|fbc|pyramid|skip"
 )  # names of diffusers' hooks that may leave out a block or an attention
-# row and column of the image's last token; positions are one object at every step, and reading them waits for the GPU
-_last_position = functools.lru_cache(maxsize=1)(lambda positions: positions.flatten(0, -2)[-1, -2:].tolist())
+# rows and columns of the image's tokens; positions are one object at every step, and reading them waits for the GPU
+_grid = functools.lru_cache(maxsize=1)(
+    lambda ids: [int(axis.max() - axis.min()) + 1 for axis in ids.flatten(0, -2).unbind(-1)[1:3]]
+)
+_POSITIONS = {"img_ids", "img_shapes", "position_ids"}  # arguments
+# settings; the last stands beside others in some
+_TEXT_WIDTHS = ("joint_attention_dim", "caption_channels", "cap_feat_dim", "text_hidden_dim")
+_TEXT_WIDTHS += ("text_embed_dim", "cross_attention_dim")
+_ENTRANCES = (  # the last that a transformer has
+    ("dit.in.image", ("patch_embed", "pos_embed", "x_embedder", "img_in")),
+    ("dit.in.text", ("caption_projection", "context_embedder", "txt_in")),
+)
 
 
 class Transformer(Architecture):
@@ -39,7 +58,7 @@ class Transformer(Architecture):
 
     def __init__(self, row: TransformerRow) -> None:
         self.row = row
-        self.name, self.models, self.predicts = row.name, row.models, row.predicts
+        self.name, self.models, self.predicts = row.name, row.models or row.name, row.predicts
         double = any(stack.role == "joint" and not stack.single for stack in row.stacks)
         self.readings = ("mass", "share", *(("output",) if double else ()))
         self.masked = bool(row.masks) or row.listed
@@ -81,7 +100,7 @@ class Transformer(Architecture):
 
     def check_configuration(self, pipe: Any) -> None:
         """Raise a MisfitError if the VAE's scaling of latents or the transformer's `sample_size` is not usable."""
-        if "sample_size" not in self.denoiser(pipe).config or self.row.packed:
+        if "sample_size" not in self.denoiser(pipe).config or self._is_packed(pipe):
             latents.check_scaling(pipe.vae.config)
         else:
             super().check_configuration(pipe)
@@ -94,7 +113,11 @@ class Transformer(Architecture):
         if self.row.pooled is not None:
             yield Site("text.pooled", f"{PART}.{self.row.pooled_at}", read="input")
         yield _pipeline_site("latent", BY_STEP)
-        for address, path in self.row.entrances.items():
+        denoiser = self.denoiser(pipe)
+        usual = {
+            address: path for address, paths in _ENTRANCES for path in paths if has_module(denoiser, path)
+        }
+        for address, path in {**usual, **self.row.entrances}.items():
             stream, more = address.rpartition(".")[2], {}
             if self.row.listed:  # rows are padded to one length
                 more = {"read": "input", "stream": stream, "sequence": (stream,)}
@@ -141,6 +164,9 @@ class Transformer(Architecture):
         """Timestep, latents and texts of a denoiser call's conditional rows, from its arguments; latents unpacked."""
         row, arguments = self.row, self._arguments_by_name(args, kwargs)
         lengths, states = self._text_lengths(arguments), stack_rows(arguments["encoder_hidden_states"])
+        states = states.flatten(2)  # Krea 2's have an axis of layers
+        if row.last_text is not None:
+            states = join_texts(states, arguments[row.last_text[0]])
         latent = stack_rows(arguments["hidden_states"])
         if row.layout.pictured and not row.packed:  # for inpainting, a mask and a picture may be behind it
             latent = latent[:, : pipe.vae.config.latent_channels]
@@ -188,7 +214,7 @@ class Transformer(Architecture):
             return self._branch_order(guided=False)
         guided = getattr(pipe, "do_classifier_free_guidance", None)
         if guided is None:
-            guided = getattr(pipe, "guidance_scale", 0.0) > self.row.layout.unguided
+            guided = self.is_guided(self.denoiser(pipe).config, getattr(pipe, "guidance_scale", 0.0))
         return self._branch_order(bool(guided))
 
     def _branch_order(self, guided: bool) -> tuple[str, ...]:
@@ -200,21 +226,30 @@ class Transformer(Architecture):
 
     def _read_latent_size(self, pipe: Any, arguments: Mapping[str, Any]) -> tuple[int, int]:
         """(height, width) of the latent, from its shape or, where it is packed, from the positions in `arguments`."""
-        if not self.row.packed:
+        if not self._is_packed(pipe):
             return tuple(arguments["hidden_states"].shape[-2:])
         if "img_shapes" in arguments:
             return tuple(self.patch_size(pipe) * side for side in arguments["img_shapes"][0][0][-2:])
         if hasattr(pipe, "meta_latent_size"):  # without weights, positions have no values
             return pipe.meta_latent_size
-        return tuple(self.patch_size(pipe) * (int(last) + 1) for last in _last_position(arguments["img_ids"]))
+        return tuple(
+            self.patch_size(pipe) * int(side)
+            for side in _grid(arguments[_POSITIONS.intersection(arguments).pop()])
+        )
+
+    def _is_packed(self, pipe: Any) -> bool:
+        """Whether pipelines pass latents as a sequence of patches: those whose positions are passed, too."""
+        taken = inspect.signature(type(self.denoiser(pipe)).forward).parameters
+        return not _POSITIONS.isdisjoint(taken)
 
     def patch_size(self, pipe: Any) -> int:
         """Latent pixels per patch (image token), along a side."""
-        return self.row.patch or self.denoiser(pipe).config.patch_size
+        own = self.row.patch or self.denoiser(pipe).config.get("patch_size", 1)
+        return max(own, 2) if self._is_packed(pipe) else own
 
     def unpack_latents(self, values: Tensor, batch: Batch) -> Tensor:
         """Latents or predictions as (rows, channels, h, w); packed ones, (rows, patches, c), are unpacked."""
-        if self.row.packed:
+        if values.ndim == 3:
             (height, width), side = batch.grid, batch.patch
             values = values.unflatten(-1, (-1, side, side)).unflatten(1, (height, width))
             values = values.permute(0, 3, 1, 4, 2, 5).flatten(4).flatten(2, 3)
@@ -267,8 +302,8 @@ class Transformer(Architecture):
         self, args: Sequence[Any], kwargs: Mapping[str, Any], rows: Sequence[int]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments of a call in which batch row i has the token states, masks and pooled text of row `rows[i]`."""
-        names, pooled = self.row.arguments, (self.row.pooled or ())[:1]
-        swapped = ("encoder_hidden_states", *self.row.masks, *pooled)
+        names, further = self.row.arguments, [*(self.row.pooled or ())[:1], *(self.row.last_text or ())[:1]]
+        swapped = ("encoder_hidden_states", *self.row.masks, *further)
 
         def select_rows(name: str, value: Any) -> Any:
             """Return an argument with its rows exchanged, if it holds texts."""
@@ -287,10 +322,14 @@ class Transformer(Architecture):
 
         *clip, last = outputs
         states = last[0] if hasattr(last, "last_hidden_state") else last.hidden_states[-1]
+        if self.row.last_text is not None:
+            return {"encoder_hidden_states": clip[0][0], self.row.last_text[0]: states}
+        call = inspect.signature(self.row.layout.pipeline_class().__call__).parameters
+        if "text_encoder_out_layers" in call:  # of FLUX.2, side by side
+            layers = call["text_encoder_out_layers"].default
+            states = torch.cat([last.hidden_states[layer] for layer in layers], -1)
         if len(clip) > 1:
-            joined = torch.cat([output.hidden_states[-2] for output in clip], -1)
-            missing = states.shape[-1] - joined.shape[-1]
-            states = torch.cat([torch.nn.functional.pad(joined, (0, missing)), states], 1)
+            states = join_texts(torch.cat([output.hidden_states[-2] for output in clip], -1), states)
         arguments = {"encoder_hidden_states": states}
         if self.row.pooled is not None:
             pooled = [
@@ -304,7 +343,12 @@ class Transformer(Architecture):
         import torch
 
         row, config = self.row, self.denoiser(pipe).config
-        widths = {"encoder_hidden_states": (1, tokens, config[row.text_width])}
+        width = next(config[name] for name in _TEXT_WIDTHS if name in config)
+        widths = {"encoder_hidden_states": (1, tokens, width)}
+        if row.last_text is not None:
+            last = self.tokens(pipe, self.joined_encoders()[-1])
+            widths = {"encoder_hidden_states": (1, tokens - last, width)}
+            widths[row.last_text[0]] = (1, last, config[row.last_text[1]])
         if row.pooled is not None:
             widths[row.pooled[0]] = (1, config[row.pooled[1]])
         return {name: torch.zeros(shape, device="meta") for name, shape in widths.items()}
@@ -317,17 +361,32 @@ class Transformer(Architecture):
         config, tokens = denoiser.config, text["encoder_hidden_states"].shape[1]
         shape: tuple[int, ...] = (1, config.in_channels, *size)
         arguments = {"timestep": torch.zeros(1, device="meta"), **text}
+        blank = functools.partial(torch.zeros, dtype=torch.int64, device="meta")
         for name, shapes in row.blank.items():
-            arguments[name] = {key: torch.zeros(shape, device="meta") for key, shape in shapes.items()}
-        if row.packed:
+            single = isinstance(shapes, tuple)
+            arguments[name] = (
+                blank(shapes) if single else {key: blank(shape) for key, shape in shapes.items()}
+            )
+        if row.last_text is not None:
+            texts = (arguments["encoder_hidden_states"], arguments[row.last_text[0]])
+            arguments |= {name: blank(text.shape[:2]) for name, text in zip(row.masks, texts)}
+        if self._is_packed(pipe):
             pipe.meta_latent_size = size  # positions, which say it elsewhere, have no values here
             grid = [side // self.patch_size(pipe) for side in size]
             shape = (1, grid[0] * grid[1], config.in_channels)
             if "img_shapes" in inspect.signature(type(denoiser).forward).parameters:
                 arguments["img_shapes"] = [[(1, *grid)]]
+            elif "position_ids" in inspect.signature(type(denoiser).forward).parameters:  # of text and image
+                arguments["position_ids"] = torch.zeros(
+                    tokens + shape[1], len(config.axes_dims_rope), device="meta"
+                )
             else:
-                arguments["img_ids"] = torch.zeros(shape[1], 3, device="meta")
-                arguments["txt_ids"] = torch.zeros(tokens, 3, device="meta")
+                axes = len(config.axes_dims_rope)
+                arguments["img_ids"] = torch.zeros(shape[1], axes, device="meta")
+                arguments["txt_ids"] = torch.zeros(tokens, axes, device="meta")
+        if layers := config.get("num_text_layers"):
+            states = arguments["encoder_hidden_states"]
+            arguments["encoder_hidden_states"] = states.unsqueeze(2).expand(-1, -1, layers, -1)
         if row.own_lengths:
             arguments[row.masks[0]] = _meta_mask_of_ones(tokens)
         if config.get("guidance_embeds"):
@@ -348,7 +407,8 @@ class Transformer(Architecture):
 
     def joined_encoders(self) -> list[str]:
         """Names, such as "text_3", of the text encoders whose tokens are concatenated into the transformer's text."""
-        return [[*TEXT_ENCODERS][tower] for tower in self.row.text_towers]
+        encoders = [*TEXT_ENCODERS][: len(self.row.layout.text_encoders)]
+        return [encoders[tower] for tower in self.row.text_towers]
 
     def prompt_tokens(self, pipe: Any) -> int:
         """Number of token positions in the transformer's text: those of all concatenated text encoders."""
@@ -364,6 +424,14 @@ class Transformer(Architecture):
 def _pipeline_site(address: str, read_only: str) -> Site:
     """A site of values that the pipeline holds, such as the latent; `read_only` says why patches cannot write there."""
     return Site(address, PART, read="pipeline", read_only=read_only)
+
+
+def join_texts(first: Tensor, second: Tensor) -> Tensor:
+    """The states of two texts, (rows, tokens, width), one after the other; narrower ones are filled with zeros."""
+    import torch
+
+    missing = second.shape[-1] - first.shape[-1]
+    return torch.cat([torch.nn.functional.pad(first, (0, missing)), second], 1)
 
 
 def stack_rows(values: Tensor | list[Tensor]) -> Tensor:

@@ -20,17 +20,20 @@ class TransformerRow:
     Attributes
     ----------
     name, models : str
-        As those of `Architecture`.
+        As those of `Architecture`; "" for models that are called as the row is.
     layout : Layout
         Of a pipeline that draws from text alone.
     stacks : tuple of Stack
         In the order in which they run.
     entrances : mapping of str to str
-        Modules that embed the image and the text; where these join all rows, the modules behind, which are given rows.
+        Modules that embed the image and the text, if not called as others are; where these join all rows, the modules
+        behind, which are given rows.
     text_towers : tuple of int
-        Numbers of the towers in the layout whose positions of the text follow one another in what the model is given.
-    text_width : str
-        Setting of the transformer that says how wide the states are.
+        Numbers of the towers in the layout whose positions of the text follow one another in what the model is given;
+        the last alone where none are named.
+    last_text : (str, str) or None
+        Where the states of the last tower are an argument of their own: that argument, and the setting that says how
+        wide it is.
     pooled : (str, str) or None
         Argument that takes the pooled text, and the setting that says how wide it is.
     pooled_at : str
@@ -38,9 +41,7 @@ class TransformerRow:
     masks : tuple of str
         Arguments that say which positions of the text are read.
     patch : int or None
-        Side of a patch of the latent; None: the transformer's own setting.
-    packed : bool
-        Whether pipelines pass latents as a sequence of patches.
+        Side of a patch of the latent; None: the transformer's own setting, of packed latents at least 2.
     listed : bool
         Whether pipelines pass latents (of one frame) and states as lists, a tensor for each row.
     arguments : mapping of str to str
@@ -65,22 +66,21 @@ class TransformerRow:
     word_layers : tuple of ((int, bool), tuple of int)
         Numbers of the blocks whose attention a word map takes, by number of blocks and whether any has a second
         attention; all blocks of the first stack where the model has another number.
-    blank : mapping of str to mapping of str to shape
-        Arguments that are mappings of tensors, and their shapes for one image.
+    blank : mapping of str to shape, or to mapping of str to shape
+        Further arguments that are tensors, or mappings of tensors, and their shapes for one image.
     """
 
     name: str
-    models: str
     layout: Layout
     stacks: tuple[Stack, ...]
-    entrances: Mapping[str, str]
-    text_towers: tuple[int, ...]
-    text_width: str
+    models: str = ""
+    entrances: Mapping[str, str] = field(default_factory=dict)
+    text_towers: tuple[int, ...] = (-1,)
+    last_text: tuple[str, str] | None = None
     pooled: tuple[str, str] | None = None
     pooled_at: str = "time_text_embed.text_embedder"
     masks: tuple[str, ...] = ()
     patch: int | None = None
-    packed: bool = False
     listed: bool = False
     arguments: Mapping[str, str] = field(default_factory=dict)
     own_lengths: bool = False
@@ -92,18 +92,21 @@ class TransformerRow:
     variance: bool = False
     own_generator: bool = False
     word_layers: tuple[tuple[tuple[int, bool], tuple[int, ...]], ...] = ()
-    blank: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
+    blank: Mapping[str, tuple[int, ...] | Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
 
 
 # each tokenizer is a class of transformers 5; published folders name the fast class of former versions
 CLIP = ("CLIPTokenizer", "CLIPTokenizerFast")
 T5 = ("T5Tokenizer", "T5TokenizerFast")
+BERT = ("BertTokenizer", "BertTokenizerFast")
 GEMMA = ("GemmaTokenizer", "GemmaTokenizerFast")
 QWEN = ("Qwen2Tokenizer", "Qwen2TokenizerFast")
+GLM = ("PreTrainedTokenizerFast", "TokenizersBackend", "AutoTokenizer")
 LLAMA = ("LlamaTokenizer", "LlamaTokenizerFast", *T5)  # of AuraFlow's UMT5
 
 CLIP_POOLED = ("CLIPTextModelWithProjection",)
 GEMMA_MODELS = ("Gemma2Model", "Gemma2ForCausalLM")
+QWEN_VL_MODELS = ("Qwen2_5_VLForConditionalGeneration",)
 QWEN3_MODELS = ("Qwen3Model", "Qwen3ForCausalLM")
 _T5 = ("T5EncoderModel",)
 # the published folders of PixArt name the class that diffusers replaces by its successor
@@ -120,6 +123,7 @@ _JOINT = Stack(
     streams={"text": 0, "image": 1},
     modules=_MODULATED,
 )
+_FLUX2 = (PART, "Flux2Transformer2DModel")
 _FLUX_LAYERS = (((19, False), (18, 17, 12, 14, 11)),)
 _SINGLE = replace(
     _JOINT,
@@ -139,10 +143,23 @@ _CROSS = Stack(
     streams={"image": 0},
     modules={"self": "attn1", "ff": "ff"},
 )
+_SANA = {
+    "stacks": (_CROSS,),
+    "entrances": {"dit.in.text": "caption_norm"},
+    "masks": ("encoder_attention_mask",),
+    "own_generator": True,
+}
+# of instruction and prompt together the denoiser is given 300: the first, and the last 299
+_SANA_PARTS = ((PART, "SanaTransformer2DModel"), ((GEMMA, GEMMA_MODELS, 300),), "AutoencoderDC")
+_COGVIEW = {
+    "stacks": (
+        replace(_JOINT, attention="attn1", streams={"image": 0, "text": 1}, modules={"mod": "norm1.linear"}),
+    ),
+    "entrances": {"dit.in.image": "patch_embed.proj", "dit.in.text": "patch_embed.text_proj"},
+    "blank": {"original_size": (1, 2), "target_size": (1, 2), "crop_coords": (1, 2)},
+}
 _PIXART = {
     "stacks": (_CROSS,),
-    "entrances": {"dit.in.image": "pos_embed", "dit.in.text": "caption_projection"},
-    "text_width": "caption_channels",
     "masks": ("encoder_attention_mask",),
     "branches": "text",
     "predicts": ("epsilon",),
@@ -163,9 +180,7 @@ ROWS = (
             pictured=True,
         ),
         stacks=(replace(_JOINT, sequence=("image", "text"), modules={**_MODULATED, "self": "attn2"}),),
-        entrances={"dit.in.image": "pos_embed", "dit.in.text": "context_embedder"},
         text_towers=(0, 2),  # CLIP's two side by side, then T5's
-        text_width="joint_attention_dim",
         pooled=("pooled_projections", "pooled_projection_dim"),
         word_layers=(
             ((24, False), (7, 8, 5, 4, 9)),
@@ -185,65 +200,85 @@ ROWS = (
             pictured=True,
         ),
         stacks=(_JOINT, _SINGLE),
-        entrances={"dit.in.image": "x_embedder", "dit.in.text": "context_embedder"},
-        text_towers=(1,),
-        text_width="joint_attention_dim",
         pooled=("pooled_projections", "pooled_projection_dim"),
-        patch=2,
-        packed=True,
         branches="calls",
         word_layers=_FLUX_LAYERS,
     ),
     TransformerRow(
+        name="FLUX.2 klein",
+        layout=Layout.from_towers(
+            "Flux2KleinPipeline",
+            _FLUX2,
+            ((QWEN, QWEN3_MODELS, 512),),
+            "AutoencoderKLFlux2",
+            template="conversation",
+        ),
+        stacks=(_JOINT, replace(_SINGLE, streams=_JOINED)),
+        branches="calls",
+    ),
+    TransformerRow(
+        name="LongCat-Image",
+        layout=Layout.from_towers(
+            "LongCatImagePipeline",
+            (PART, "LongCatImageTransformer2DModel"),
+            ((QWEN, QWEN_VL_MODELS, 512),),
+            each_negative=True,
+            fixed={"enable_prompt_rewrite": False},  # by the text encoder, which draws words
+            template="affixes",
+        ),
+        stacks=(_JOINT, _SINGLE),
+        branches="calls",
+    ),
+    TransformerRow(
+        name="Krea 2",
+        layout=Layout.from_towers(
+            "Krea2Pipeline",
+            (PART, "Krea2Transformer2DModel"),
+            ((QWEN, ("Qwen3VLModel",), 512),),
+            "AutoencoderKLQwenImage",
+            unguided=0.0,
+            template="affixes",
+        ),
+        stacks=(replace(_SINGLE, path="transformer_blocks", streams=_JOINED, modules={}),),
+        masks=("encoder_attention_mask",),
+        branches="calls",
+    ),
+    TransformerRow(
         name="Chroma",
-        models="Chroma",
         layout=Layout.from_towers("ChromaPipeline", (PART, "ChromaTransformer2DModel"), ((T5, _T5, 512),)),
         stacks=(_JOINT, replace(_SINGLE, streams=_JOINED)),
-        entrances={"dit.in.image": "x_embedder", "dit.in.text": "context_embedder"},
-        text_towers=(0,),
-        text_width="joint_attention_dim",
         masks=("attention_mask",),
-        patch=2,
-        packed=True,
         branches="calls",
         word_layers=_FLUX_LAYERS,  # Chroma was trained from FLUX.1-schnell
     ),
     TransformerRow(
         name="PixArt-α",
-        models="PixArt-α",
         layout=Layout.from_towers("PixArtAlphaPipeline", _PIXART_MODELS, ((T5, _T5, 120),), **_PLAIN),
-        text_towers=(0,),
         **_PIXART,
     ),
     TransformerRow(
         name="PixArt-Σ",
-        models="PixArt-Σ",
         layout=Layout.from_towers("PixArtSigmaPipeline", _PIXART_MODELS, ((T5, _T5, 300),), **_PLAIN),
-        text_towers=(0,),
         **_PIXART,
     ),
     TransformerRow(
         name="Sana",
-        models="Sana",
-        # of instruction and prompt together the denoiser is given 300: the first, and the last 299
+        layout=Layout.from_towers("SanaPipeline", *_SANA_PARTS, fixed=_UNBINNED, template="instruction"),
+        **_SANA,
+    ),
+    TransformerRow(
+        name="Sana-Sprint",
         layout=Layout.from_towers(
-            "SanaPipeline",
-            (PART, "SanaTransformer2DModel"),
-            ((GEMMA, GEMMA_MODELS, 300),),
-            "AutoencoderDC",
+            "SanaSprintPipeline",
+            *_SANA_PARTS,
             fixed=_UNBINNED,
             template="instruction",
         ),
-        stacks=(_CROSS,),
-        entrances={"dit.in.image": "patch_embed", "dit.in.text": "caption_norm"},
-        text_towers=(0,),
-        text_width="caption_channels",
-        masks=("encoder_attention_mask",),
-        own_generator=True,
+        predicts=("trigflow",),
+        **_SANA,
     ),
     TransformerRow(
         name="Ovis-Image",
-        models="Ovis-Image",
         layout=Layout.from_towers(
             "OvisImagePipeline",
             (PART, "OvisImageTransformer2DModel"),
@@ -251,20 +286,14 @@ ROWS = (
             template="conversation",
         ),
         stacks=(_JOINT, _SINGLE),
-        entrances={"dit.in.image": "x_embedder", "dit.in.text": "context_embedder"},
-        text_towers=(0,),
-        text_width="joint_attention_dim",
-        patch=2,
-        packed=True,
         branches="calls",
     ),
     TransformerRow(
         name="Qwen-Image",
-        models="Qwen-Image",
         layout=Layout.from_towers(
             "QwenImagePipeline",
             (PART, "QwenImageTransformer2DModel"),
-            ((QWEN, ("Qwen2_5_VLForConditionalGeneration",), 512),),
+            ((QWEN, QWEN_VL_MODELS, 512),),
             "AutoencoderKLQwenImage",
             guidance="true",
             template="format",
@@ -275,16 +304,11 @@ ROWS = (
                 modules={"mod": "img_mod.1", "mod.text": "txt_mod.1", "ff": "img_mlp", "ff.text": "txt_mlp"},
             ),
         ),
-        entrances={"dit.in.image": "img_in", "dit.in.text": "txt_in"},
-        text_towers=(0,),
-        text_width="joint_attention_dim",
         masks=("encoder_hidden_states_mask",),
-        packed=True,
         branches="calls",
     ),
     TransformerRow(
         name="Lumina-Image 2",
-        models="Lumina-Image 2",
         layout=Layout.from_towers(
             "Lumina2Pipeline",
             (PART, "Lumina2Transformer2DModel"),
@@ -292,9 +316,7 @@ ROWS = (
             template="system prompt",
         ),
         stacks=(replace(_SINGLE, path="layers", streams=_JOINED, modules={"mod": "norm1.linear"}),),
-        entrances={"dit.in.image": "x_embedder", "dit.in.text": "time_caption_embed.caption_embedder"},
-        text_towers=(0,),
-        text_width="cap_feat_dim",
+        entrances={"dit.in.text": "time_caption_embed.caption_embedder"},
         masks=("encoder_attention_mask",),
         own_lengths=True,
         branches="calls",
@@ -302,7 +324,6 @@ ROWS = (
     ),
     TransformerRow(
         name="Z-Image",
-        models="Z-Image",
         layout=Layout.from_towers(
             "ZImagePipeline",
             (PART, "ZImageTransformer2DModel"),
@@ -321,8 +342,6 @@ ROWS = (
             ),
         ),
         entrances={"dit.in.image": "noise_refiner.0", "dit.in.text": "context_refiner.0"},
-        text_towers=(0,),
-        text_width="cap_feat_dim",
         patch=2,
         listed=True,
         arguments={"x": "hidden_states", "t": "timestep", "cap_feats": "encoder_hidden_states"},
@@ -332,7 +351,6 @@ ROWS = (
     ),
     TransformerRow(
         name="AuraFlow",
-        models="AuraFlow",
         layout=Layout.from_towers(
             "AuraFlowPipeline", (PART, "AuraFlowTransformer2DModel"), ((LLAMA, ("UMT5EncoderModel",), 256),)
         ),
@@ -340,8 +358,42 @@ ROWS = (
             replace(_JOINT, path="joint_transformer_blocks", sequence=_REGISTERED),
             replace(_SINGLE, sequence=_REGISTERED, streams=_JOINED, modules={"mod": "norm1.linear"}),
         ),
-        entrances={"dit.in.image": "pos_embed", "dit.in.text": "context_embedder"},
-        text_towers=(0,),
-        text_width="joint_attention_dim",
+    ),
+    TransformerRow(
+        name="CogView3+",
+        layout=Layout.from_towers(
+            "CogView3PlusPipeline", (PART, "CogView3PlusTransformer2DModel"), ((T5, _T5, 224),)
+        ),
+        predicts=("v_prediction",),
+        **_COGVIEW,
+    ),
+    TransformerRow(
+        name="CogView4",
+        layout=Layout.from_towers(
+            "CogView4Pipeline",
+            (PART, "CogView4Transformer2DModel"),
+            ((GLM, ("GlmModel",), 1024),),
+            template="padding",
+        ),
+        branches="calls",
+        **_COGVIEW,
+    ),
+    TransformerRow(
+        name="HunyuanDiT",
+        layout=Layout.from_towers(
+            "HunyuanDiTPipeline",
+            (PART, "HunyuanDiT2DModel"),
+            ((BERT, ("BertModel",), 77), (T5, _T5, 256)),
+            fixed=_UNBINNED,
+        ),
+        stacks=(replace(_CROSS, path="blocks", modules={**_CROSS.modules, "mod": "norm1.linear"}),),
+        text_towers=(0, 1),
+        last_text=("encoder_hidden_states_t5", "cross_attention_dim_t5"),
+        masks=("text_embedding_mask", "text_embedding_mask_t5"),
+        arguments={"hidden_states": "hidden_states", "timestep": "timestep"},
+        predicts=("v_prediction",),
+        variance=True,
+        own_generator=True,
+        blank={"image_meta_size": (1, 6), "style": (1,)},
     ),
 )

@@ -62,9 +62,12 @@ class Stack:
     modules: Mapping[str, str]
     single: bool = False
 
-    def stream_attributes(self, stream: str) -> dict[str, Any]:
-        """Keyword arguments for the `Site` of one stream in a joint sequence; empty if its module sees that alone."""
-        if self.single:
+    def stream_attributes(self, stream: str, joined: bool = False) -> dict[str, Any]:
+        """Keyword arguments for the `Site` of one stream in a joint sequence; empty if its module sees that alone.
+
+        `joined`: its module sees both streams, though the block returns them apart.
+        """
+        if self.single or joined:
             return {"stream": stream, "sequence": self.sequence}
         rest = tuple(part for part in self.sequence if part != "image")
         if stream == "image" or rest == ("text",):
@@ -112,8 +115,14 @@ def _attention_sites(stack: Stack, address: str, path: str, block: Any) -> Itera
             yield Site(name, where, default=stream == "image", **more)
         return
     more = stack.stream_attributes("text")
-    yield from attention_part_sites(image, where, module)
-    yield from attention_part_sites(text, where, module, ("add_{}_proj", "to_add_out"), **more)
+    if has_module(module, "add_k_proj"):
+        yield from attention_part_sites(image, where, module)
+        yield from attention_part_sites(text, where, module, ("add_{}_proj", "to_add_out"), **more)
+    else:  # both streams go through the same projections
+        for name, stream in ((image, "image"), (text, "text")):
+            yield from attention_part_sites(
+                name, where, module, **stack.stream_attributes(stream, joined=True)
+            )
     if not _ends_text_stream(block):
         yield Site(text, where, default=False, element=1, **more)
     yield Site(image, where)

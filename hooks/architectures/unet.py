@@ -48,6 +48,7 @@ class UNet(Architecture):
     denoiser_part = "unet"
     layouts = (
         Layout.from_towers("StableDiffusionPipeline", _DENOISER, ((TOKENIZERS, TEXT_MODELS),), pictured=True),
+        Layout.from_towers("LatentConsistencyModelPipeline", _DENOISER, ((TOKENIZERS, TEXT_MODELS),)),
         Layout.from_towers(
             "StableDiffusionXLPipeline",
             _DENOISER,

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hooks.architectures.registry import architecture_of
-from hooks.architectures.site import Batch, Call, module_at
+from hooks.architectures.site import Batch, Call, head_count, module_at
 from hooks.attention.definitions import (
     FLOOR,
     REFINE_GRID,
@@ -141,7 +141,7 @@ class AttentionSums:
         architecture.require_readable(pipe)
         for site, factor in architecture.attentions(pipe, self.kind):
             module = module_at(pipe, site.module)
-            layers.append(AttentionLayer(site.address, factor, int(module.heads), module))
+            layers.append(AttentionLayer(site.address, factor, head_count(module), module))
             _require_readable(layers[-1], architecture.transformer)
         return layers
 

@@ -5,6 +5,7 @@ Some templates hold a system prompt, which says what to make of the prompt; anot
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -176,8 +177,8 @@ def use_system_prompt(pipe: Any, layout: Layout, system_prompt: str | None) -> I
 @cache
 def _pipeline_without_components(pipeline_class: Any) -> Any:
     """Return an instance of a pipeline class whose components are all None, to read its template from."""
-    names = list(inspect.signature(pipeline_class.__init__).parameters)[1:]
-    return pipeline_class(**dict.fromkeys(names))
+    _, *parts = inspect.signature(pipeline_class.__init__).parameters.values()
+    return pipeline_class(**dict.fromkeys(part.name for part in parts if part.default is part.empty))
 
 
 def _template(layout: Layout | None, tokenizer: Any, system_prompt: str | None) -> Template:
@@ -190,7 +191,7 @@ def _template(layout: Layout | None, tokenizer: Any, system_prompt: str | None) 
             f"expected a model whose system prompt can be set ({', '.join(having)}), got "
             f"{layout.pipeline if layout else 'one without'}: take `system` out"
         )
-    if layout is None or not layout.template:
+    if layout is None or layout.template in ("", "padding"):  # CogView4's, which begins the text
         return Template()
     if layout.template == "lower case":
         return Template(lower=True)
@@ -205,6 +206,10 @@ def _template(layout: Layout | None, tokenizer: Any, system_prompt: str | None) 
         before, arguments = "\n".join(lines), {"complex_human_instruction": lines}
         return Template(before, lower=True, uncounted=len(tokenizer.encode(before)) - 2, arguments=arguments)
     instance = _pipeline_without_components(kind)
+    if layout.template == "affixes":  # what stands behind is behind the padding, too
+        before = instance.prompt_template_encode_prefix
+        kept = getattr(instance, "prompt_template_encode_num_suffix_tokens", 0)  # of the limit
+        return Template(before, uncounted=len(tokenizer.encode(before, add_special_tokens=False)) - kept)
     if layout.template == "system prompt":
         prompt = instance.system_prompt if system_prompt is None else system_prompt
         return Template(before=f"{prompt} <Prompt Start> ", arguments={"system_prompt": prompt})
@@ -222,19 +227,42 @@ def _template(layout: Layout | None, tokenizer: Any, system_prompt: str | None) 
 
 def _conversation_template(pipeline_class: Any, name: str, tokenizer: Any) -> Template:
     """Return a tokenizer's chat template around the user's turn; HookError, which names it `name`, if it has none."""
-    uncounted = 0
+    instance = copy.copy(_pipeline_without_components(pipeline_class))
+    encoder = SimpleNamespace(dtype=None, device="cpu")
+    vars(instance).update(tokenizer=_RecordingTokenizer(tokenizer), text_encoder=encoder)
     try:
-        if hasattr(pipeline_class, "_get_messages"):  # Ovis-Image's: a system prompt within the user's turn
-            instance = _pipeline_without_components(pipeline_class)
-            arguments = SimpleNamespace(tokenizer=tokenizer, system_prompt=instance.system_prompt)
-            (text,) = pipeline_class._get_messages(arguments, _MARK)
-            uncounted = instance.user_prompt_begin_id
-        else:
-            messages = [{"role": "user", "content": _MARK}]
-            text = tokenizer.apply_chat_template(
-                messages, tokenize=False, add_generation_prompt=True, enable_thinking=True
-            )
+        instance.encode_prompt([_MARK], device="cpu")
+    except _Recorded as recorded:
+        before, _, after = recorded.text.partition(_MARK)
+        return Template(before, after, uncounted=getattr(instance, "user_prompt_begin_id", 0))
     except ValueError as error:
         raise HookError(f"{name}: expected a chat_template, but got none: add it") from error
-    before, _, after = text.partition(_MARK)
-    return Template(before, after, uncounted=uncounted)
+    raise AssertionError(f"{pipeline_class.__name__}.encode_prompt: gave its tokenizer no text")
+
+
+class _Recorded(BaseException):
+    """The text that a pipeline gives its tokenizer, in the middle of `encode_prompt`."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+class _RecordingTokenizer:
+    """A tokenizer that raises `_Recorded` with the first text that it is given, instead of its tokens."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+
+    def __call__(self, text: str | Sequence[str], *args: Any, **options: Any) -> None:
+        """Raise `_Recorded` with the text, or the first of several."""
+        raise _Recorded(text if isinstance(text, str) else text[0])
+
+    def apply_chat_template(self, messages: Any, tokenize: bool = True, **options: Any) -> str:
+        """Return a conversation as text; where it is to be tokenized, raise `_Recorded` with it."""
+        kept = {
+            name: options[name] for name in ("add_generation_prompt", "enable_thinking") if name in options
+        }
+        text = self._tokenizer.apply_chat_template(messages, tokenize=False, **kept)
+        if tokenize:
+            self(text)
+        return text

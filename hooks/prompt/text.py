@@ -49,6 +49,24 @@ class TextRun:
     inside: dict[str, Tensor] = field(default_factory=dict)  # of the sites within layers, by address
     places: Tensor | None = None
 
+    def move_padding_back(self, token: int) -> None:
+        """Move the padding, `token`, from before each text to its end: positions count from the text's start."""
+        tokens = torch.arange(self.ids.shape[1], device=self.ids.device)
+        start = (self.ids != token).int().argmax(1, keepdim=True)
+        order = (tokens + start) % len(tokens)
+
+        def moved(values: Tensor) -> Tensor:
+            """Return values (rows, tokens, ...) in the new order."""
+            return values[torch.arange(len(values), device=values.device)[:, None], order.to(values.device)]
+
+        self.mask = (tokens < len(tokens) - start).to(self.ids) if self.mask is None else moved(self.mask)
+        self.ids = moved(self.ids)
+        self.states, self.final = (
+            [*map(moved, self.states)],
+            None if self.final is None else moved(self.final),
+        )
+        self.inside = {address: moved(values) for address, values in self.inside.items()}
+
     def possible_texts(self) -> list[Tensor]:
         """Return the states, normed or not, that a pipeline may give the denoiser, the likeliest first."""
         final = [] if self.final is None else [self.final]
@@ -118,15 +136,15 @@ class TextReader:
         self.encoder = getattr(pipe, attribute)
         core = text_core(pipe, attribute)
         assert core is not None
-        self._embeddings, self._layers, self._norm = (
-            module_at(pipe, path) for path in (core.embeddings, core.layers, core.norm)
-        )
+        self._embeddings, self._layers = module_at(pipe, core.embeddings), module_at(pipe, core.layers)
+        self._norm = module_at(pipe, core.norm) if core.norm else torch.nn.Identity()
         self._ends = core.ends
         # channels of the text encoders before this one
         others = itertools.takewhile(lambda other: other != name, text_cores(pipe))
         self._before = sum(text_config(getattr(pipe, TEXT_ENCODERS[other])).hidden_size for other in others)
         # of the tokenizer: configurations from before transformers 4.31 have a wrong one (2)
-        self._eos = getattr(getattr(pipe, TOKENIZERS[name], None), "eos_token_id", None)
+        self._tokenizer = getattr(pipe, TOKENIZERS[name], None)
+        self._eos = getattr(self._tokenizer, "eos_token_id", None)
         self.runs: deque[TextRun] = deque(maxlen=MAX_RUNS)
         self._current: TextRun | None = None
 
@@ -196,6 +214,8 @@ class TextReader:
         """Forward hook of the encoder: complete the run with normed states and pooled vectors, and add it to `runs`."""
         run, self._current = self._current, None
         if run is not None and run.states:
+            if getattr(self._tokenizer, "padding_side", "right") == "left" and run.ids is not None:
+                run.move_padding_back(self._tokenizer.pad_token_id)
             # `.forward`: no hook fires (ours, a nested probe's), but an offloading wrapper does its work
             run.normed = [*self._norm.forward(torch.stack(run.states))]
             pooled = getattr(output, "text_embeds", None)

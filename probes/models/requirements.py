@@ -54,8 +54,13 @@ def check_before_weights(config: Config, source: Source) -> None:
             f"sampler.true_cfg_scale: expected none for {architecture.models}, whose guidance was not distilled, got"
             f" {true_scale:g}: put it in sampler.guidance_scale (--guidance-scale)"
         )
-    if (negative := config.sampler.negative_prompt) and not uses_guidance(config, source):
-        place = "sampler.negative_prompt"
+    place, negative = "sampler.negative_prompt", config.sampler.negative_prompt
+    if negative and not architecture.takes_negative():
+        raise UserError(
+            f"{place}: expected none for {architecture.models}, whose pipeline takes none, got {negative!r:.60}:"
+            " take it out"
+        )
+    if negative and not uses_guidance(config, source):
         if layout.guidance == "distilled":
             raise UserError(
                 f"{place}: expected none for {architecture.models}, whose guidance was distilled into one branch, got"

@@ -361,7 +361,8 @@ class Source:
             remedy = "give the tokenizer that belongs to the text encoder"
             expected = f"tokens below {size}, as {told_by} says"
             raise self.file_error(name, expected, f"{largest} for {token!r:.40}", remedy)
-        for missing in ("pad_token", "eos_token"):
+        separated = getattr(tokenizer, "sep_token_id", None) is not None  # BERT's text ends with [SEP]
+        for missing in ("pad_token", *(() if separated else ("eos_token",))):
             if getattr(tokenizer, f"{missing}_id") is None:
                 raise self.file_error(file, f"a `{missing}`", "none", "add it")
 

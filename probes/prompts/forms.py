@@ -176,7 +176,7 @@ class Templates(Section):
         example={"own": None, "plain": "Draw what is described."},
     )
     """System prompts, as a list or by names of your own; null is the model's own. Every prompt is drawn with
-    each, and keeps it as a level. For Lumina-Image 2, Qwen-Image and Sana, which put one before
-    every prompt."""
+    each, and keeps it as a level. For Lumina-Image 2, Qwen-Image, Sana and Sana-Sprint, which put one
+    before every prompt."""
     texts: _Texts = option(example=["a nurse", "a pilot"])
     """What goes into the templates: prompts in any form that `prompts` takes, with or without {person}."""

@@ -321,7 +321,7 @@ def call_pipeline(
     negative = [negative_prompt] * len(prompts)
     output = pipe(
         prompt=prompts,
-        **architecture.call_arguments(pipe, guidance_scale, negative, true_cfg_scale),
+        **architecture.call_arguments(pipe, guidance_scale, negative, true_cfg_scale, steps),
         # one generator an image, made on the CPU so that every device starts from the same noise
         generator=[torch.Generator("cpu").manual_seed(seed) for seed in seeds],
         num_inference_steps=steps,

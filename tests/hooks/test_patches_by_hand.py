@@ -26,8 +26,9 @@ DONOR, RECIPIENT = 1, 2
 SWAP = {"source": DONOR, "into": RECIPIENT}
 PROMPTS = ["a person in the park", "a woman in the park", "a man in the park"]  # of as many tokens each
 # guidance runs in a second call of the transformer, behind that of the prompts
-SECOND_CALLS = ("qwen-image", "lumina2", "chroma", "ovis-image")
-TOKENS = {"sana": 256}  # of the image; 64 of all others
+SECOND_CALLS = ("qwen-image", "lumina2", "chroma", "ovis-image", "flux2-klein", "longcat-image", "krea2")
+SECOND_CALLS += ("cogview4",)
+TOKENS = {"sana": 256, "sana-sprint": 256}  # of the image; 64 of all others
 # the layers of each text encoder
 TOWERS = (
     ("sd3", "text", "text_encoder.text_model.encoder.layers"),
@@ -56,6 +57,7 @@ DOUBLE = Block("dit.block.1", "transformer_blocks.1", returns=APART)
 SINGLE = Block("dit.single.1", "single_transformer_blocks.1")
 CROSS = Block("dit.block.1", "transformer_blocks.1", "attn2", IMAGE)
 FLUX = (DOUBLE, Block("dit.single.1", "single_transformer_blocks.1", returns=APART))
+COGVIEW = Block("dit.block.1", "transformer_blocks.1", "attn1", {"image": 0, "text": 1})
 BLOCKS = {
     "sd3": (DOUBLE,),
     "sd35": (DOUBLE,),
@@ -64,6 +66,7 @@ BLOCKS = {
     "pixart-alpha": (CROSS,),
     "pixart-sigma": (CROSS,),
     "sana": (CROSS,),
+    "sana-sprint": (CROSS,),
     "qwen-image": (DOUBLE,),
     "lumina2": (Block("dit.single.1", "layers.1"),),
     "z-image": (Block("dit.single.1", "layers.1", "attention"),),
@@ -73,6 +76,12 @@ BLOCKS = {
     ),
     "chroma": (DOUBLE, SINGLE),
     "ovis-image": FLUX,
+    "cogview3": (COGVIEW,),
+    "hunyuan-dit": (Block("dit.block.1", "blocks.1", "attn2", IMAGE),),
+    "cogview4": (COGVIEW,),
+    "flux2-klein": (DOUBLE, SINGLE),
+    "longcat-image": FLUX,
+    "krea2": (Block("dit.single.1", "transformer_blocks.1"),),
 }
 QUICK = ("sd3", "flux-dev", "sana")  # of the three ways in which a block takes the text; the others are slow
 

@@ -61,8 +61,10 @@ def heard(pipe: Any, run: Callable[[], Any], monkeypatch: Any) -> dict[str, list
     now: list[str] = []
 
     def listening(
-        query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, **more: Any
+        query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, *rest: Any, **more: Any
     ) -> Tensor:
+        if rest:  # HunyuanDiT's pooling of the text
+            return plain(query, key, value, attn_mask, *rest, **more)
         if now:
             named = {"query": query, "key": key, "value": value}
             entry = {name: one.detach().double() for name, one in named.items()}

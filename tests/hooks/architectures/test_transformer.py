@@ -1,5 +1,7 @@
 """Diffusion transformers: nothing is altered, every site is read, steps and predictions are the scheduler's."""
 
+import inspect
+
 import diffusers
 import numpy as np
 import pytest
@@ -15,8 +17,9 @@ from tests.hooks.transformers import PROMPTS, STEPS, draw, tiers
 from tests.tiny_transformers import KINDS, call_options, tiny_transformer_pipeline
 
 PAIRS = [(0, 1), (0, 2)]
-FLOWS = tuple(kind for kind in KINDS if not kind.startswith("pixart"))
-PACKED = ("flux-dev", "flux-schnell", "chroma", "qwen-image", "ovis-image")
+FLOWS = tuple(kind for kind in KINDS if not kind.startswith(("pixart", "cogview3", "hunyuan-dit")))
+DISTILLED = ("flux-dev", "flux-schnell", "flux2-dev", "sana-sprint")  # one branch
+PACKED = ("flux-dev", "flux-schnell", "chroma", "qwen-image", "ovis-image", "longcat-image", "krea2")
 
 
 @pytest.mark.parametrize("kind", tiers(KINDS))
@@ -33,17 +36,23 @@ def test_images_are_bit_identical_and_every_site_is_read(dit, kind):
     per_step = {site.address: site.per_step for site in sites.available(pipe)}
     for key, similarity in probe.similarity.items():
         address = key.rpartition(":")[0]
-        if address == "noise_pred.unconditional" and kind.startswith("flux"):
+        if address == "noise_pred.unconditional" and kind in DISTILLED:
             assert len(similarity.values) == 0, "guidance is distilled"
             continue
         assert len(similarity.values) == (STEPS if per_step[address] else 1), key
         known = similarity.values[:, 0] if not key.endswith("_eos") else similarity.values
         assert np.isfinite(known).all(), key
-    lists = {"lumina2": ["layers"], "z-image": ["layers"], "auraflow": ["joint_transformer_blocks"]}
+    lists = {
+        "hunyuan-dit": ["blocks"],
+        "lumina2": ["layers"],
+        "z-image": ["layers"],
+        "auraflow": ["joint_transformer_blocks"],
+    }
     expected = set()
     for name in (*lists.get(kind, ["transformer_blocks"]), "single_transformer_blocks"):
-        stack = "single" if name in ("layers", "single_transformer_blocks") else "block"
-        role = "cross" if kind.startswith(("pixart", "sana")) else "joint"
+        single = kind == "krea2" or name in ("layers", "single_transformer_blocks")
+        stack = "single" if single else "block"
+        role = "cross" if kind.startswith(("pixart", "sana", "hunyuan-dit")) else "joint"
         blocks = range(len(getattr(pipe.transformer, name, ())))
         expected |= {f"dit.{stack}.{k}.{one}:cosine" for k in blocks for one in (role, "image")}
     assert expected < probe.similarity.keys()
@@ -55,14 +64,15 @@ def test_images_are_bit_identical_and_every_site_is_read(dit, kind):
 def test_shapes_are_known_before_it_runs(dit, kind):
     pipe = dit(kind)
     addresses = ["+dit.*", "latent", "x0_pred", "noise_pred.conditional", "text*", "latent.final"]
-    call = {"complex_human_instruction": []} if kind == "sana" else {}
-    length = registry.architecture_of(pipe).row.layout.lengths[-1]
+    call = {"complex_human_instruction": []} if kind.startswith("sana") else {}
+    if "max_sequence_length" in inspect.signature(pipe.__call__).parameters:
+        call["max_sequence_length"] = registry.architecture_of(pipe).row.layout.lengths[-1]
     with Probe(pipe, keep=addresses) as probe:
-        draw(pipe, kind, PROMPTS[:1], max_sequence_length=length, **call)
+        draw(pipe, kind, PROMPTS[:1], **call)
     size = call_options(kind)["height"]
     found = shapes(pipe, size, size)
     # cut to each prompt's own length, or the encoder is given a template that the denoiser is not
-    cut = kind in ("qwen-image", "lumina2", "z-image", "ovis-image")
+    cut = kind in ("qwen-image", "lumina2", "z-image", "ovis-image", "longcat-image", "krea2", "cogview4")
     for address, kept in probe.kept.items():
         shape = tuple(kept.values.shape[2:])
         of_text = "text" in address and not address.endswith("mod.text")
@@ -82,24 +92,39 @@ def test_x0_of_the_last_step_is_the_final_latent_to_the_bit(dit, kind):
     with Probe(pipe, keep=["x0_pred", "latent", "noise_pred.*"]) as probe:
         final = torch.as_tensor(draw(pipe, kind, output_type="latent"))
     if kind in PACKED:
-        size = call_options(kind)["height"]
-        final = pipe._unpack_latents(final, size, size, pipe.vae_scale_factor).reshape(3, 4, 16, 16)
-    assert torch.equal(probe.kept["x0_pred"].values[-1], final)
-    noise = torch.randn((1, *final.shape[1:]), generator=torch.Generator().manual_seed(5))
-    assert torch.equal(probe.kept["latent"].values[0], noise.expand(3, -1, -1, -1))
+        size, scale = call_options(kind)["height"], () if kind == "krea2" else (pipe.vae_scale_factor,)
+        final = pipe._unpack_latents(final, size, size, *scale).reshape(3, -1, 16, 16)
+    last, shape = probe.kept["x0_pred"].values[-1], (1, *final.shape[1:])
+    by_patch = hasattr(pipe, "_unpatchify_latents")  # FLUX.2's: noise, mean and variance
+    noise = torch.randn((1, 16, 8, 8) if by_patch else shape, generator=torch.Generator().manual_seed(5))
+    if by_patch:
+        noise = pipe._unpatchify_latents(noise)
+    if kind == "flux2-dev":
+        final = pipe._unpatchify_latents(final.mT.reshape(3, 16, 8, 8))
+    elif kind == "flux2-klein":  # which hands out what it decodes
+        mean, variance = (value.view(1, -1, 1, 1) for value in pipe.vae.bn.buffers() if value.ndim)
+        scale = torch.sqrt(variance + pipe.vae.config.batch_norm_eps)
+        last = pipe._unpatchify_latents(pipe._patchify_latents(last) * scale + mean)
+    assert torch.equal(last, final)
+    latent = probe.kept["latent"].values[0]
+    if kind == "sana-sprint":  # gives the denoiser latents of unit variance
+        torch.testing.assert_close(latent, noise.expand_as(final))
+    else:
+        assert torch.equal(latent, noise.expand_as(final))
     uncond, cond, guided = (
         probe.kept[f"noise_pred.{name}"].values for name in ("unconditional", "conditional", "guided")
     )
-    if kind == "z-image":  # from the prompt's prediction on
+    if kind in ("z-image", "krea2"):  # from the prompt's prediction on
         assert torch.equal(cond + pipe.guidance_scale * (cond - uncond), guided)
-    elif kind in ("qwen-image", "lumina2"):  # as long as the prompt's prediction
+    elif kind in ("qwen-image", "lumina2", "longcat-image"):  # as long as the prompt's prediction
         scale = call_options(kind).get("true_cfg_scale") or pipe.guidance_scale
         combined, along = uncond + scale * (cond - uncond), -1
-        if kind == "qwen-image":  # over the numbers of a patch
+        if kind in PACKED:  # over the numbers of a patch
             cond, combined, guided = map(patches, (cond, combined, guided))
-        expected = combined * (cond.norm(dim=along, keepdim=True) / combined.norm(dim=along, keepdim=True))
+        ratio = cond.norm(dim=along, keepdim=True) / combined.norm(dim=along, keepdim=True)
+        expected = combined * (ratio.clamp(max=1) if kind == "longcat-image" else ratio)
         torch.testing.assert_close(guided, expected, rtol=1e-5, atol=1e-6)
-    elif not kind.startswith("flux"):
+    elif kind not in DISTILLED:
         assert torch.equal(uncond + pipe.guidance_scale * (cond - uncond), guided)
     assert not torch.equal(
         probe.kept["noise_pred.guided"].values[0], probe.kept["noise_pred.guided"].values[1]

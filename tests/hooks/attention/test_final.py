@@ -9,7 +9,7 @@ from tests.hooks.conftest import all_hooks
 from tests.hooks.transformers import PROMPTS, STEPS, draw, heard, probabilities, rows_of_prompts, streams
 from tests.tiny_transformers import tiny_transformer_pipeline
 
-GRIDS = {"sana": (16, 16)}
+GRIDS = {"sana": (16, 16), "sana-sprint": (16, 16)}
 
 
 def expected_maps(pipe, kind, probe, entries, reading, prompts=PROMPTS):
@@ -50,6 +50,9 @@ def expected_maps(pipe, kind, probe, entries, reading, prompts=PROMPTS):
         ("sd3", "joint-mass"),
         ("sd35", "joint-share"),
         ("flux-schnell", "output-space"),
+        ("flux2-klein", "joint-mass"),
+        ("longcat-image", "joint-share"),
+        ("krea2", "joint-share"),
         ("pixart-sigma", "joint-mass"),
         pytest.param("sana", "joint-share", marks=pytest.mark.slow),
         ("chroma", "output-space"),
@@ -58,6 +61,11 @@ def expected_maps(pipe, kind, probe, entries, reading, prompts=PROMPTS):
         ("z-image", "joint-share"),
         ("auraflow", "joint-mass"),
         pytest.param("ovis-image", "joint-mass", marks=pytest.mark.slow),
+        ("sana-sprint", "joint-mass"),
+        ("cogview3", "joint-mass"),
+        ("hunyuan-dit", "joint-share"),
+        ("cogview4", "output-space"),
+        ("cogview4", "joint-mass"),
     ],
 )
 def test_maps_are_those_of_the_eager_softmax(dit, kind, definition, monkeypatch):
@@ -102,6 +110,12 @@ def test_a_word_is_paid_what_its_tokens_are_by_every_encoder(dit):
     whole = whole + probe.word_map("a", row=1).values
     np.testing.assert_allclose(whole, probe.maps.heat(1)[: len(columns)].sum(0), rtol=1e-5)
     assert (whole < probe.maps.text[1]).all(), "padding is read too"
+
+
+def test_a_word_stands_behind_berts_start_and_in_the_second_text(dit):
+    with Probe(dit("hunyuan-dit"), word_maps=True) as probe:
+        draw(dit("hunyuan-dit"), "hunyuan-dit")
+    assert probe.word_map("umbrella", row=1).positions == (1 + 4, 77 + 4)
 
 
 def test_layers_apart_and_probes_nest(dit, monkeypatch):

@@ -66,7 +66,7 @@ def generated_alone(pipe, samples, **options):
     """Images of the pipeline alone of the prompts and the noise of some rows."""
     noise = [torch.Generator().manual_seed(int(seed)) for seed in samples["noise_seed"]]
     options = {"num_inference_steps": 2, "output_type": "np", **options}
-    return pipe(list(samples["prompt"]), generator=noise, **options).images
+    return pipe(prompt=list(samples["prompt"]), generator=noise, **options).images
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -121,9 +121,13 @@ def require_same(samples, images):
         np.testing.assert_allclose(seen, eight_bits(image), rtol=0, atol=1)
 
 
+RARE = ["flux-dev", "sana", "sana-sprint", "cogview3", "cogview4", "hunyuan-dit"]
+RARE += ["chroma", "lumina2", "z-image", "auraflow"]
+
+
 @pytest.mark.parametrize(
     "kind",
-    kinds(["pixart-sigma", "qwen-image"], ["flux-dev", "sana", "chroma", "lumina2", "z-image", "auraflow"]),
+    kinds(["pixart-sigma", "qwen-image"], [*RARE, "flux2-klein", "longcat-image", "krea2"]),
 )
 def test_images_are_those_of_the_pipeline_alone(kind, saved_kind, tmp_path):
     model = saved_kind(kind)
@@ -193,6 +197,11 @@ def test_float16_is_refused_where_the_text_encoder_overflows(saved_kind, tmp_pat
     assert loading.pick_model_dtype(source, "auto", "cpu") == "float32"
 
 
+def test_a_negative_prompt_where_the_pipeline_takes_none(saved_kind, tmp_path, capsys):
+    line = refused(saved_kind("flux2-klein"), tmp_path, capsys, "--negative-prompt", "a dog")
+    assert "--negative-prompt: expected none for FLUX.2 klein, whose pipeline takes none" in line
+
+
 def test_guidance_that_was_distilled(saved_kind, tmp_path, capsys):
     line = refused(saved_kind("flux-schnell"), tmp_path, capsys, "--guidance-scale", "3")
     assert "--guidance-scale: expected none for this model, which was distilled without one" in line
@@ -257,10 +266,10 @@ def test_word_maps_of_unets_are_refused_by_name(over, saved_kind):
 @pytest.mark.parametrize(
     ("pipeline", "missing"),
     [
-        ("Flux2Pipeline", "in one projection, which is not taken apart yet"),
+        ("Flux2Pipeline", "its text stands behind padding"),
         ("HunyuanVideoPipeline", "it makes videos"),
         ("StableDiffusionInpaintPipeline", ""),
-        ("HiDreamImagePipeline", "no row of hooks/architectures/transformer_rows.py"),
+        ("HiDreamImagePipeline", "each block is given another layer of the text encoder"),
     ],
 )
 def test_layouts_that_are_known_and_not_read(pipeline, missing, copied, tmp_path, capsys):

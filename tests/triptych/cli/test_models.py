@@ -20,7 +20,7 @@ def test_everything_that_can_be_named_has_a_line(capsys):
     names = (*MODELS, *generating_pipelines(), *hub.known_models())
     for name in names:
         assert f"\n  {name} " in out
-    assert "Flux2" not in out  # what a run refuses is no model to choose
+    assert "HiDream" not in out  # what a run refuses is no model to choose
     assert all(pipeline in out for one in architectures() for pipeline in one.pipelines)
     assert len(out.splitlines()) <= len(names) + 8
 
