@@ -93,7 +93,7 @@ class Probe(ProbeResults):
     autoencoders : mapping of str to SparseAutoencoder, optional
         By address, sites whose latents are read.
     concepts : str or sequence of str, optional
-        Words that need not be in the prompt, whose maps `concept_map` gives (`hooks.attention.concepts`); the image
+        Words that need not be in the prompt, whose maps `concept_map` gives (`hooks.concepts`); the image
         does not read them. Of transformers two or more, since their maps are a softmax over them.
 
     Attributes
@@ -211,7 +211,7 @@ class Probe(ProbeResults):
             raise HookError(f"map_tokens: expected 'words' or 'all', but got {self._map_tokens!r}")
         sums: dict[str, AttentionSums] = {}
         if self._concepts:
-            from hooks.attention.concepts import concept_sums
+            from hooks.concepts import concept_sums
 
             getters = (lambda: self._call), (lambda: self._inputs)
             sums["concepts"], self._concept_columns = concept_sums(self._pipe, *getters, self._concepts)

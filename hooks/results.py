@@ -243,7 +243,7 @@ class ProbeResults(HookedBlock):
         """Return the heat map of a concept in one image; HookError if it is none of the probe's `concepts`.
 
         In a U-Net, what the image would pay the concept's tokens beside the prompt's; else the softmax over concepts of
-        products of outputs (`hooks.attention.concepts`).
+        products of outputs (`hooks.concepts`).
 
         Parameters
         ----------

@@ -32,7 +32,7 @@ COLUMNS = {  # of the checks of `triptych.verify.verification`
 
 
 @dataclass(frozen=True)
-class Row:
+class VerifiedModel:
     """A verified model as the page shows it."""
 
     family: str
@@ -41,12 +41,12 @@ class Row:
     cells: tuple[str, ...]
 
 
-def row(stored: dict[str, Any]) -> Row:
+def row(stored: dict[str, Any]) -> VerifiedModel:
     """Return the row of a JSON file."""
     lines = {line["check"]: line for line in stored["lines"]}
     cells = tuple(cell({name: lines[name] for name in names if name in lines}) for names in COLUMNS.values())
     model, device = stored["model"], stored["machine"]["device"].partition(",")[0]
-    return Row(model["family"], f"`{model['id']}`", f"{device}, {model['dtype']}", cells)
+    return VerifiedModel(model["family"], f"`{model['id']}`", f"{device}, {model['dtype']}", cells)
 
 
 def cell(lines: dict[str, dict[str, Any]]) -> str:

@@ -25,7 +25,7 @@ from probes.paths import expand
 from probes.prompts import sets
 from probes.prompts.forms import LEVEL_COLUMNS, PromptSource, PromptTable, parse_form
 from probes.prompts.neutral import HUMAN, NO_PERSON, exclusion_reason, replace_person
-from probes.prompts.people import NAME, SEVERAL, Edit, describe, find_person, person_name, render
+from probes.prompts.people import NAME, SEVERAL, Replacement, describe, find_person, person_name, render
 from probes.prompts.prompt import ID, LEVELS, IndicatorForms, Prompt, normalize_text
 
 DATASETS = "datasets"
@@ -147,7 +147,7 @@ def neutral_prompts(
         key = text.lower().rstrip(" .")
         long = len(text) > CHARACTERS or text.count(" ") >= source.max_words
         reason, word = exclusion_reason(text, source.human_words) if len(text) <= JUDGED else (LONG, "")
-        edits: list[Edit] = []
+        edits: list[Replacement] = []
         if source.rule == ONE_PERSON and not long:
             if reason in (HUMAN, NO_PERSON):
                 edits, reason, word = find_person(text)

@@ -50,7 +50,7 @@ _NOBODY = re.compile(
 )
 
 
-class Edit(NamedTuple):
+class Replacement(NamedTuple):
     """A range of characters of a caption that differs between indicators: what it is, and its neutral text."""
 
     start: int
@@ -85,11 +85,11 @@ def _people() -> dict[str, tuple[str, str]]:
     return result
 
 
-def find_person(caption: str) -> tuple[list[Edit], str, str]:
+def find_person(caption: str) -> tuple[list[Replacement], str, str]:
     """Return the edits that make a caption's one person neutral; else none, why it is left out, and a word of it.
 
-    >>> find_person("A woman holds her hat")[0]
-    [Edit(start=2, end=7, kind='person', neutral=''), Edit(start=14, end=17, kind='possessive', neutral='')]
+    >>> find_person("A woman in a hat")[0]
+    [Replacement(start=2, end=7, kind='person', neutral='')]
     >>> find_person("A man and a woman")
     ([], 'somebody else beside the person', 'woman')
     """
@@ -113,13 +113,15 @@ def find_person(caption: str) -> tuple[list[Edit], str, str]:
         or (pronouns and any(m.kind == "people" for m in mentions))
     ):
         return [], SEVERAL, other or (pronouns[0][1] if pronouns else mentions[-1].lemma)
-    edits: list[Edit] = []
+    edits: list[Replacement] = []
     for index, mention in enumerate(mentions):
         again = mention.lemma == mentions[0].lemma and tokens[mention.first - 1].low in ("the", "this")
         if index and not again and not _is_predicate(tokens, mentions[index - 1], mention):
             return [], SEVERAL, mention.lemma
         kind = "text" if index and not again else mention.kind
-        edits.append(Edit(tokens[mention.first].start, tokens[mention.last].end, kind, mention.neutral))
+        edits.append(
+            Replacement(tokens[mention.first].start, tokens[mention.last].end, kind, mention.neutral)
+        )
     for index, word in pronouns:
         kind, start = _pronoun_kind(tokens, index, word), tokens[index].start
         if not edits:  # she names the person
@@ -127,16 +129,18 @@ def find_person(caption: str) -> tuple[list[Edit], str, str]:
                 one.tag.startswith("N") for one in tokens[:index]
             ):
                 return [], NO_PERSON, word
-            edits.append(Edit(start, start + len(word), "a person", "'s" if kind == "possessive" else ""))
+            edits.append(
+                Replacement(start, start + len(word), "a person", "'s" if kind == "possessive" else "")
+            )
             continue
-        edits.append(Edit(start, start + len(word), kind))
+        edits.append(Replacement(start, start + len(word), kind))
         edits += _verb_edits(tokens, index) if kind == "subject" and word == tokens[index].low else []
     return sorted(edits), "", ""
 
 
 def render(
     caption: str,
-    edits: Sequence[Edit],
+    edits: Sequence[Replacement],
     word: str,
     words: str,
     reference: bool,
@@ -145,7 +149,7 @@ def render(
     """Return a caption with its person said by `word` and the plural `words`; `reference` puts none before a noun."""
     gender = _people().get(singular(words.lower().split()[-1]), ("", ""))[1]
     result, end = "", len(caption)
-    for edit in (*reversed(edits), Edit(0, 0, "text")):
+    for edit in (*reversed(edits), Replacement(0, 0, "text")):
         original, text = caption[edit.start : edit.end], edit.neutral
         starts = caption[: edit.start].rstrip()[-1:] in ("", ".", "!", "?", '"')
         if edit.kind in (PERSON, "people", "a person"):
@@ -167,7 +171,7 @@ def render(
     return result
 
 
-def describe(caption: str, edits: Sequence[Edit]) -> str:
+def describe(caption: str, edits: Sequence[Replacement]) -> str:
     """Return what was replaced in a caption: ``waitress → server; her → their``."""
     texts = []
     for edit in edits:
@@ -269,9 +273,9 @@ def _pronoun_kind(tokens: Sequence[Token], index: int, word: str) -> str:
     return "object" if word == "her" else "possessive noun"
 
 
-def _verb_edits(tokens: Sequence[Token], index: int) -> list[Edit]:
+def _verb_edits(tokens: Sequence[Token], index: int) -> list[Replacement]:
     """Return the edits that make verbs agree with *they* where a subject is at `index`, also those joined by *and*."""
-    result: list[Edit] = []
+    result: list[Replacement] = []
     expected = True  # a verb of the subject
     for before, token in pairwise(tokens[index:]):
         short = token.low == "'s"
@@ -282,7 +286,7 @@ def _verb_edits(tokens: Sequence[Token], index: int) -> list[Edit]:
                 break
             text = "'ve" if token.tag == "VHZ" else "'re"
             text = text if short else _THEY.get(token.low) or base_form(token.low)
-            result.append(Edit(token.start, token.end, "verb", text))
+            result.append(Replacement(token.start, token.end, "verb", text))
             expected = False
         elif token.tag in ("CJS", "PNP", "PNQ", "PUN", "DTQ", "CJT"):
             break
