@@ -13,13 +13,14 @@ from pathlib import Path
 
 from safetensors import safe_open
 
-from analysis.questions import GENDER, GENDER_QUESTION, GENDER_SENTENCES, paper_questions
+from analysis.questions import GENDER, GENDER_SENTENCES, paper_questions
 from lab.templates import render
 from lab.train.questions.measure import BAR
 from probes import command_line
 from probes.config.observation import BLIP2_PROMPT, BLIP2_WEIGHTS, Questions
 from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
 
+WORST = 3  # attributes that are named
 _READERS = {
     "`blip2`": (
         f"BLIP-2 by transformers: a folder or a hub id, `{BLIP2_WEIGHTS}` as the authors' code has it by default"
@@ -49,15 +50,16 @@ def page(folder: Path = WEIGHTS / "vqa") -> str:
     """Return the page in Markdown, from ``quality.json`` and ``recipe.json`` beside the weights."""
     quality = json.loads((folder / "quality.json").read_text())
     paper, rendered = paper_questions(), quality["renderings"]
+
+    def found(name: str) -> float:
+        """Return how often an attribute that the first benchmark model draws is answered with yes."""
+        return quality["models"][BENCHMARK_MODELS[0]][name]["sensitivity"] or 0.0
+
     return render(
         "questions",
-        blip2_weights=BLIP2_WEIGHTS,
         gender=GENDER,
-        gender_question=GENDER_QUESTION,
-        paper=paper,
         readers=_READERS,
         parameters=parameters(folder),
-        history=json.loads((folder / "recipe.json").read_text())["history"],
         quality=quality,
         run=quality["runs"][BENCHMARK_MODELS[0]],
         bar=BAR,
@@ -66,7 +68,7 @@ def page(folder: Path = WEIGHTS / "vqa") -> str:
             **{kind: rendered[kind] for kind in ("rendered", "autoencoded")},
             **{f"`{name}`": quality["models"][name] for name in BENCHMARK_MODELS},
         },
-        worn=[*(key for key in paper if key != GENDER), "worn"],
+        worn=["worn", *sorted(paper.keys() - {GENDER}, key=found)[:WORST]],
     )
 
 
