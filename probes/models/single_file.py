@@ -124,7 +124,7 @@ def _shipped_description(model: Source, pipeline: str, width: int) -> str:
 
 
 def _tensor_shapes(model: Source) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the tensors in a model's single file, by name, without reading weights."""
+    """Return the tensors' shapes in a local checkpoint (safetensors or pickle), by name, without reading weights."""
     if model.path.suffix == ".safetensors":
         from safetensors import safe_open
 

@@ -44,7 +44,7 @@ FIELDS, USED = "part_fields", "batch_triplets"  # of run.json: a run that has th
 def generate(
     run: Run, config: Config, samples: Sequence[Sample], source: loading.Source, command: StageCall
 ) -> None:
-    """Generate the images of all samples that the run does not hold yet, and store them part by part."""
+    """Load the model, generate the images that the run lacks and store them part by part; `overwrite` clears it first."""
     with generation(run, config, samples, source, command) as generate_parts:
         generate_parts(None)
 
