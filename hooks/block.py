@@ -180,7 +180,7 @@ class HookedBlock:
         stack.callback(restore)
 
     def _require_unchanged(self) -> None:
-        """Raise a HookError if a hooked module or the scheduler was replaced, or cannot be read any more, since entry."""
+        """Raise a HookError if a hooked module or the scheduler was replaced, or cannot be read, since entry."""
         self._architecture.require_readable(self._pipe)
         for path, part in self._parts.items():
             if not has_module(self._pipe, path) or module_at(self._pipe, path) is not part:

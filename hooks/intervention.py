@@ -251,7 +251,7 @@ class Intervention(HookedBlock):
         return new
 
     def _rows_by_span(self, site: Site, patch: Patch, start: int) -> dict[tuple[int | None, ...], list[int]]:
-        """Group indices into `patch.into` by the token span of the site's stream in their rows; key (None,): all tokens."""
+        """Indices into `patch.into` by the token span of the site's stream in their rows; (None,): all tokens."""
         if site.stream is None or self._batch is None:
             return {(None,): [*range(len(patch.into))]}
         recipients: dict[tuple[int | None, ...], list[int]] = {}

@@ -44,7 +44,7 @@ FIELDS, USED = "part_fields", "batch_triplets"  # of run.json: a run that has th
 def generate(
     run: Run, config: Config, samples: Sequence[Sample], source: loading.Source, command: StageCall
 ) -> None:
-    """Load the model, generate the images that the run lacks and store them part by part; `overwrite` clears it first."""
+    """Load the model, generate the images that the run lacks and store them in parts; `overwrite` clears it first."""
     with generation(run, config, samples, source, command) as generate_parts:
         generate_parts(None)
 

@@ -61,7 +61,7 @@ def replaced(target: Any, name: str, function: Callable[..., Any]) -> Iterator[N
 
 
 def other_text_states(pipe: Any) -> contextlib.AbstractContextManager[None]:
-    """Within the context, add noise to the prompts' states of the first `encode_prompt` call; others are as they were."""
+    """Within the context, add noise to the prompts' states of the first `encode_prompt` call, at every position."""
     encode, calls, noise = pipe.encode_prompt, list[Any](), torch.Generator().manual_seed(1)
 
     def change(states: Any) -> Any:
