@@ -143,9 +143,8 @@ class ConceptStreamSums(FinalSums):
     ) -> None:
         super().__init__(pipe, call, OUTPUT_SPACE)
         self._concepts, self._inputs, self.width = concepts, inputs, len(concepts.positions)
-        row = self._architecture.row
-        self._stack = row.stacks[0]
-        path = row.entrances["dit.in.text"]
+        self._stack = self._architecture.row.stacks[0]
+        path = self._architecture.entrances(pipe)["dit.in.text"]
         self._entrance = module_at(self._architecture.denoiser(pipe), path)
         self._blocks = children(self._architecture.denoiser(pipe), self._stack.path)
         last = max(int(address.split(".")[2]) for address in self.entering)

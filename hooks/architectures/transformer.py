@@ -113,11 +113,7 @@ class Transformer(Architecture):
         if self.row.pooled is not None:
             yield Site("text.pooled", f"{PART}.{self.row.pooled_at}", read="input")
         yield _pipeline_site("latent", BY_STEP)
-        denoiser = self.denoiser(pipe)
-        usual = {
-            address: path for address, paths in _ENTRANCES for path in paths if has_module(denoiser, path)
-        }
-        for address, path in {**usual, **self.row.entrances}.items():
+        for address, path in self.entrances(pipe).items():
             stream, more = address.rpartition(".")[2], {}
             if self.row.listed:  # rows are padded to one length
                 more = {"read": "input", "stream": stream, "sequence": (stream,)}
@@ -128,6 +124,14 @@ class Transformer(Architecture):
         if self.why_unavailable(pipe, "x0_pred") is None:
             yield _pipeline_site("x0_pred", _AFTER)
         yield from latents.decoder_sites(pipe.vae)
+
+    def entrances(self, pipe: Any) -> dict[str, str]:
+        """Paths of the modules of the denoiser that embed image and text, by address: the usual ones, or the row's."""
+        denoiser = self.denoiser(pipe)
+        usual = {
+            address: path for address, paths in _ENTRANCES for path in paths if has_module(denoiser, path)
+        }
+        return {**usual, **self.row.entrances}
 
     def attentions(self, pipe: Any, kind: str) -> Iterator[tuple[Site, int]]:
         """Sites of the attentions from image to text, each with the patch size; none if `kind` is "self"."""
@@ -168,7 +172,9 @@ class Transformer(Architecture):
         if row.last_text is not None:
             states = join_texts(states, arguments[row.last_text[0]])
         latent = stack_rows(arguments["hidden_states"])
-        if row.layout.pictured and not row.packed:  # for inpainting, a mask and a picture may be behind it
+        if row.layout.pictured and not self._is_packed(
+            pipe
+        ):  # for inpainting, a mask and a picture may be behind it
             latent = latent[:, : pipe.vae.config.latent_channels]
         branches = branches or self._pipeline_branches(pipe)
         if latent.shape[0] % len(branches):

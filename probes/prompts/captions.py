@@ -8,8 +8,6 @@ are neutral is a rule of Wu et al. 2025 (`probes.prompts.neutral`), which are ma
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import json
 import re
 from collections import Counter
@@ -18,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from probes.csv_text import read_text
+from probes.csv_text import csv_bytes, read_text
 from probes.errors import UserError, parse_json, printable
 from probes.fields.types import CHARACTERS, KeyPath, shown
 from probes.paths import expand
@@ -85,12 +83,11 @@ class LoadedPrompts:
     def table(self) -> bytes:
         """Return a CSV file with a row for each caption: what was replaced in it or why it was left out; its texts."""
         texts = {prompt.id: prompt.texts for prompt in self.prompts}
-        names = next(iter(texts.values()))
-        file = io.StringIO(newline="")
-        writer = csv.DictWriter(file, ["number", ID, "caption", "replaced", "left_out", *names])
-        writer.writeheader()
-        writer.writerows({**row, **texts.get(row[ID], {})} for row in self.rows)
-        return file.getvalue().encode()
+        import pandas as pd  # not before: it takes time
+
+        columns = ["number", ID, "caption", "replaced", "left_out", *next(iter(texts.values()))]
+        rows = [{**row, **texts.get(row[ID], {})} for row in self.rows]
+        return csv_bytes(pd.DataFrame(rows, columns=columns))
 
 
 def load_captions(

@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from analysis.observe import checkpoints
 from probes.errors import pip_line
 from tests.runs import ROOT
-from triptych.cli import doctor
+from triptych import doctor
 from triptych.cli.main import main
 
 
