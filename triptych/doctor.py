@@ -19,7 +19,9 @@ USES = {  # of the optional parts
     "captions": "BLEU, CIDEr, METEOR and SPICE of captions",
     "cluster": "workers of Ray, here or on many machines",
     "faces": "faces of photographs, for skin tones",
+    "lora": "LoRA put into a model",
     "notebooks": "the notebooks",
+    "quantization": "weights in 4 and 8 bits, and gguf",
     "xlsx": "labels from XLSX",
 }
 
@@ -64,8 +66,8 @@ def extra_lines() -> list[str]:
     for extra, use in USES.items():
         missing = [one.partition(" ")[0] for one in unmet_requirements(requirements(extra))]
         state = f"missing {', '.join(missing)}: {pip_line(extra)}" if missing else "there"
-        lines.append(f"{extra:<9}  {use}: {state}")
-    return [*lines, f"{'nltk':<9}  the paper's nouns (measure.nouns: nltk): {_nltk_state()}"]
+        lines.append(f"{extra:<12}  {use}: {state}")
+    return [*lines, f"{"nltk":<12}  the paper's nouns (measure.nouns: nltk): {_nltk_state()}"]
 
 
 def _nltk_state() -> str:

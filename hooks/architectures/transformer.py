@@ -172,10 +172,9 @@ class Transformer(Architecture):
         if row.last_text is not None:
             states = join_texts(states, arguments[row.last_text[0]])
         latent = stack_rows(arguments["hidden_states"])
-        if row.layout.pictured and not self._is_packed(
-            pipe
-        ):  # for inpainting, a mask and a picture may be behind it
-            latent = latent[:, : pipe.vae.config.latent_channels]
+        channels = pipe.vae.config.latent_channels if row.layout.pictured else 0
+        if 0 < channels < latent.shape[1] and not self._is_packed(pipe):  # behind it a mask and a picture
+            latent = latent[:, :channels]
         branches = branches or self._pipeline_branches(pipe)
         if latent.shape[0] % len(branches):
             raise branches_error(pipe, branches, len(latent), "a number that they do not divide")
