@@ -67,7 +67,7 @@ def extra_lines() -> list[str]:
         missing = [one.partition(" ")[0] for one in unmet_requirements(requirements(extra))]
         state = f"missing {', '.join(missing)}: {pip_line(extra)}" if missing else "there"
         lines.append(f"{extra:<12}  {use}: {state}")
-    return [*lines, f"{"nltk":<12}  the paper's nouns (measure.nouns: nltk): {_nltk_state()}"]
+    return [*lines, f"{'nltk':<12}  the paper's nouns (measure.nouns: nltk): {_nltk_state()}"]
 
 
 def _nltk_state() -> str:
