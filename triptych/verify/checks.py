@@ -120,6 +120,8 @@ class Checks:
         height, width = self.architecture.image_size(self.pipe, size, size)
         self.call = {"steps": steps, "guidance_scale": loaded.guidance_scale}
         self.call |= {"height": height, "width": width}
+        # Sana-Sprint's scheduler works on data of this spread
+        self.spread = self.pipe.scheduler.config.get("sigma_data", 1.0)
         self.images = self.generate()
         with recording(self.pipe) as self.own, self.probe(word_maps=True, keep=KEPT) as self.seen:
             self.images_seen = self.generate(after_step=self.own.after_step)
@@ -226,6 +228,10 @@ class Checks:
 
     def latents(self) -> Outcome:
         """Latents and guided predictions that the probe kept, and those of callback and scheduler; exact."""
+        if self.spread != 1:
+            raise UntestableError(
+                "between scheduler and denoiser the pipeline scales latents and predictions itself"
+            )
         kept = {name: self.seen.kept[name].values for name in ("latent", "noise_pred.guided")}
         pairs = [
             *zip(kept["latent"][1:], self.own.latents),
@@ -246,13 +252,19 @@ class Checks:
         own, ends = getattr(result, "pred_original_sample", None), getattr(scheduler, "sigmas", None)
         if own is None and (ends is None or float(ends[-1]) != 0):
             raise UntestableError(f"{type(scheduler).__name__} returns no x₀ of its own")
-        return self._near(self.seen.kept["x0_pred"].values[-1], result.prev_sample if own is None else own)
+        if scheduler.config.get("clip_sample") or scheduler.config.get("thresholding"):
+            raise UntestableError(f"{type(scheduler).__name__} clips its x₀")
+        own = result.prev_sample if own is None else own / self.spread
+        return self._near(self.seen.kept["x0_pred"].values[-1], own)
 
     def decoded(self) -> Outcome:
         """Final latent and decoded image, and the last callback's latents and the pipeline's images."""
+        if self.own.final is None:
+            raise UntestableError("the pipeline calls no callback")
         latent, image = (self.seen.kept[name].values[0] for name in ("latent.final", "image"))
+        last = self.own.steps[-1][1]  # Sana-Sprint decodes its x₀
         pairs = [
-            (latent, self.own.final),
+            (latent, self.own.final if self.spread == 1 else last.pred_original_sample / self.spread),
             ((image / 2 + 0.5).clamp(0, 1), torch.from_numpy(self.images_seen).movedim(-1, 1)),
         ]
         outcomes = [self._near(*pair) for pair in pairs]
@@ -285,7 +297,21 @@ class Checks:
         args, kwargs = self.own.encoders[name]
         output = getattr(self.pipe, TEXT_ENCODERS[name])(*args, **{**kwargs, "output_hidden_states": True})
         hidden = output.hidden_states
-        return [one.float().cpu() for one in (*hidden, getattr(output, "last_hidden_state", hidden[-1]))]
+        all_states = (*hidden, getattr(output, "last_hidden_state", hidden[-1]))
+        return [self.from_start(name, one.float().cpu()) for one in all_states]
+
+    def token_ids(self, name: str) -> Tensor:
+        """Ids (rows, tokens) that a text encoder was given first."""
+        args, kwargs = self.own.encoders[name]
+        return (kwargs["input_ids"] if "input_ids" in kwargs else args[0]).cpu()
+
+    def from_start(self, name: str, values: Tensor) -> Tensor:
+        """Values (rows, tokens, ...) from the start of each text on, where an encoder has padding before it."""
+        tokenizer, ids = getattr(self.pipe, TOKENIZERS[name]), self.token_ids(name)
+        if tokenizer.padding_side != "left":
+            return values
+        starts = (ids != tokenizer.pad_token_id).int().argmax(dim=1).tolist()
+        return torch.stack([row.roll(-start, 0) for row, start in zip(values, starts)])
 
     def guidance(self) -> Outcome:
         """Rows of the batch: with prompts in reverse order their predictions are reversed, and the others stay."""
@@ -311,11 +337,8 @@ class Checks:
     def tokens(self) -> Outcome:
         """Tokens of each prompt word: the ids that the text encoder was given at its positions spell it."""
         wrong, count, traced, width = list[str](), 0, 0, 0
-        for name, (args, kwargs) in self.own.encoders.items():
-            ids, tokenizer = (
-                kwargs["input_ids"] if "input_ids" in kwargs else args[0],
-                getattr(self.pipe, TOKENIZERS[name]),
-            )
+        for name in self.own.encoders:
+            ids, tokenizer = self.from_start(name, self.token_ids(name)), getattr(self.pipe, TOKENIZERS[name])
             words = [(row, word) for row in range(len(self.prompts)) for word in self.seen.words(row)]
             words = [(row, word) for row, word in words if word.encoder == name and not word.cut_off]
             spelled = [tokenizer.decode(ids[row][list(word.positions)].tolist()) for row, word in words]

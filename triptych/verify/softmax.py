@@ -31,13 +31,17 @@ def listening(modules: Mapping[str, Any], receive: Callable[..., None]) -> Itera
     """Call `receive` with a module's address and query, key, mask and scale of each attention in it."""
     plain, running = F.scaled_dot_product_attention, list[str]()
 
-    def listen(query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, **more: Any) -> Tensor:
+    def listen(*args: Any, **kwargs: Any) -> Tensor:
         """Return PyTorch's attention, after `receive` was given its arguments."""
         if running:
-            causal = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool, device=query.device).tril()
-            mask = causal if more.get("is_causal") else attn_mask
-            receive(running[-1], query, key, mask, more.get("scale") or query.shape[-1] ** -0.5)
-        return plain(query, key, value, attn_mask, **more)
+            given = dict(zip(("query", "key", "value", "attn_mask", "dropout_p", "is_causal"), args)) | kwargs
+            query, key, mask = given["query"], given["key"], given.get("attn_mask")
+            if given.get("is_causal"):
+                mask = torch.ones(
+                    query.shape[-2], key.shape[-2], dtype=torch.bool, device=query.device
+                ).tril()
+            receive(running[-1], query, key, mask, given.get("scale") or query.shape[-1] ** -0.5)
+        return plain(*args, **kwargs)
 
     with contextlib.ExitStack() as stack:
         for address, module in modules.items():
@@ -61,8 +65,8 @@ def replaced(target: Any, name: str, function: Callable[..., Any]) -> Iterator[N
 
 
 def other_text_states(pipe: Any) -> contextlib.AbstractContextManager[None]:
-    """Within the context, add noise to the prompts' states of the first `encode_prompt` call, at every position."""
-    encode, calls, noise = pipe.encode_prompt, list[Any](), torch.Generator().manual_seed(1)
+    """Within the context, add noise to the prompts' states that `encode_prompt` returns, at every position."""
+    encode, texts, noise = pipe.encode_prompt, list[Any](), torch.Generator().manual_seed(1)
 
     def change(states: Any) -> Any:
         """Return states, or a list of them, with noise added."""
@@ -71,9 +75,10 @@ def other_text_states(pipe: Any) -> contextlib.AbstractContextManager[None]:
         return states + (torch.randn(states.shape, generator=noise) * float(states.float().std())).to(states)
 
     def encode_prompt(*args: Any, **kwargs: Any) -> Any:
-        """Return what the pipeline's method does; of its first call, which has the prompts, with other states."""
-        calls.append(encode(*args, **kwargs))
-        return (change(calls[0][0]), *calls[0][1:]) if len(calls) == 1 else calls[-1]
+        """Return what the pipeline's method does; of calls with the prompts, as the first, with other states."""
+        result = encode(*args, **kwargs)
+        texts.append(kwargs.get("prompt", args[0] if args else None))
+        return (change(result[0]), *result[1:]) if texts[-1] == texts[0] else result
 
     return replaced(pipe, "encode_prompt", encode_prompt)
 
@@ -100,6 +105,8 @@ def find_places(pipe: Any, layer: Any, generate: Callable[..., Any], prompts: in
     for number, (one, other, text) in enumerate(zip(plain, noise, texts, strict=True)):
         image = (one[0] != other[0]).any(dim=3).any(dim=1)
         words = (one[1] != text[1]).any(dim=3).any(dim=1)
+        if torch.equal(one[1], other[1]):  # all keys are the text's, also those that stand for padding
+            words |= words.any(dim=1, keepdim=True)
         places += [
             (
                 number,
