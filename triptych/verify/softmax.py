@@ -9,6 +9,7 @@ are the text's, and rows of the batch that have such keys are those of the promp
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -88,14 +89,19 @@ def find_places(pipe: Any, layer: Any, generate: Callable[..., Any], prompts: in
 
     def first_step(**more: Any) -> list[tuple[Tensor, Tensor]]:
         """Return queries and keys of the layer's calls in the first step."""
-        entries, steps = list[tuple[Tensor, Tensor]](), list[int]()
+        entries, steps, step = list[tuple[Tensor, Tensor]](), list[int](), pipe.scheduler.step
+
+        @functools.wraps(step)  # pipelines ask which arguments it takes
+        def end_step(*args: Any, **kwargs: Any) -> Any:
+            steps.append(1)
+            return step(*args, **kwargs)
 
         def receive(address: str, query: Tensor, key: Tensor, *more: Any) -> None:
             if not steps:
                 entries.append((query, key))
 
-        with listening({"": layer}, receive):
-            generate(after_step=lambda index, tensors: steps.append(index) or {}, **more)
+        with listening({"": layer}, receive), replaced(pipe.scheduler, "step", end_step):
+            generate(**more)
         return entries
 
     plain, noise = first_step(), first_step(seeds=[*range(1000, 1000 + prompts)])
