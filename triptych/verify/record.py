@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 PASS, FAIL, UNTESTED = "pass", "fail", "cannot be tested"
-_STYLE = """body { font: 15px/1.45 system-ui, sans-serif; max-width: 60em; margin: 2em auto }
+_STYLE = """body { font: 15px/1.45 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em }
+p, td { overflow-wrap: anywhere }
+table { border-collapse: collapse }
 th, td { text-align: left; vertical-align: top; padding: .3em .6em; border-bottom: 1px solid #ccc }
 tr.fail { font-weight: bold; color: #a00 }"""
 
@@ -50,7 +52,9 @@ class Verification:
             for line in self.lines
         )
         page = (
-            f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>\n'
+            '<!doctype html>\n<html lang="en"><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width">'
+            f"<title>{title}</title><style>{_STYLE}</style>\n"
             f"<h1>{title}</h1><p><b>{self}.</b></p>\n{about}\n<table>\n{rows}</table>\n"
         )
         folder.mkdir(parents=True, exist_ok=True)
