@@ -95,4 +95,4 @@ def test_every_family_is_right(kind, tmp_path, capsys):
     )
     assert now.keys() == then.keys() and "fail" not in then.values()
     tested = {check for check in now if now[check] == then[check] == "pass"}
-    assert {"images", "latents", "text states", "rows of guidance", "run"} <= tested
+    assert {"images", "word maps", "rows of guidance", "tokens of words", "run"} <= tested
