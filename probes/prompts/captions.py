@@ -146,7 +146,9 @@ def neutral_prompts(
         reason, word = exclusion_reason(text, source.human_words) if len(text) <= JUDGED else (LONG, "")
         edits: list[Replacement] = []
         if source.rule == ONE_PERSON and not long:
-            if reason in (HUMAN, NO_PERSON):
+            if key in seen:  # before it is tagged, which takes time
+                reason, word = DUPLICATE, ""
+            elif reason in (HUMAN, NO_PERSON):
                 edits, reason, word = find_person(text)
             elif not reason and (word := person_name(text)):
                 reason = NAME

@@ -25,7 +25,7 @@ from probes.models import loading
 from probes.prompts.sample import Sample
 from probes.runs import directory
 from probes.runs import parts as part_files
-from probes.runs.record import KINDS, first_difference, part_fields
+from probes.runs.record import KINDS, part_fields
 from probes.runs.run import Run
 from probes.runs.schemas import kinds_of_capture
 from probes.stages.batch_generation import (
@@ -124,7 +124,7 @@ def _plan_parts(
     scheduler = settings.loaded.scheduler
     # what alters the content of any part; a part adds its own prompts and seeds
     fields = {
-        **source.added_digests,  # named first where they differ
+        **source.added_digests,
         "model": settings.loaded.record["weight_hash"],
         **source.file_digests,
         **part_fields(config.resolved()),
@@ -133,7 +133,9 @@ def _plan_parts(
     if config.generate.from_images is not None:
         fields["pictures"] = [*map(list, picture_digests(config).items())]
     before = run.meta.get(FIELDS) or fields
-    if name := first_difference(before, fields):
+    # what either puts into the model stands before its weights, and is named first
+    names = {**source.added_digests, **before, **fields}
+    if name := next((name for name in names if before.get(name) != fields.get(name)), None):
         old, new = before.get(name), fields.get(name)
         if name == "model":
             there = run.meta["model"]["id"]

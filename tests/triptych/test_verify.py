@@ -84,7 +84,7 @@ def test_the_page_is_what_the_files_say():
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [*BUNDLED, *UNETS, *KINDS])
 def test_every_family_is_right(kind, tmp_path, capsys):
-    """In 5 minutes of a processor for all tiny pipelines."""
+    """Each check has the outcome that is stored, but those that depend on what the machine has."""
     assert verify(kind, tmp_path) == 0, capsys.readouterr().out
     text = (tmp_path / "out" / "verify.json").read_text("utf-8")
     assert text.count("\n") <= 200
@@ -94,5 +94,7 @@ def test_every_family_is_right(kind, tmp_path, capsys):
         {line["check"]: line["status"] for line in one["lines"]} for one in (json.loads(text), stored)
     )
     assert now.keys() == then.keys() and "fail" not in then.values()
-    tested = {check for check in now if now[check] == then[check] == "pass"}
-    assert {"images", "word maps", "rows of guidance", "tokens of words", "run"} <= tested
+    machines = {"word maps of daam", "LoRA", "offload", "quantized"}
+    assert {name: now[name] for name in now.keys() - machines} == {
+        name: then[name] for name in then.keys() - machines
+    }

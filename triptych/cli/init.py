@@ -40,7 +40,7 @@ def parser() -> command_line.Parser:
         epilog="what it is for:\n" + "\n".join(f"  {name:<17} {what}" for name, what in STARTS.items()),
         examples={
             "triptych init --for sd15": "then: triptych plan triplets.yaml",
-            "triptych init --from captions_train2017.json": "COCO's neutral captions, as Wu et al. 2025 choose them",
+            "triptych init --from captions_train2017.json": "COCO's captions of one person, made neutral",
         },
     )
     main.add_argument(

@@ -57,7 +57,7 @@ GROUPS: dict[str, tuple[CommandRow, ...]] = {  # by their title in `triptych --h
             "verify", "triptych.cli.verify", "whether what is read of a model is right, on this machine"
         ),
         CommandRow(
-            "doctor", "triptych.doctor", "versions, devices, optional parts, checkpoints on this machine"
+            "doctor", "triptych.cli.doctor", "versions, devices, optional parts, checkpoints on this machine"
         ),
     ),
 }

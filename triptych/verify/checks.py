@@ -29,7 +29,7 @@ from hooks.sites import attention_sites, available, module_at
 from probes.models.loading import LoadedModel
 from probes.models.weights import weight_hash
 from probes.stages.batch_generation import call_pipeline
-from triptych.doctor import requirements, unmet_requirements, version_lines
+from triptych.installation import requirements, unmet_requirements, version_lines
 from triptych.verify.softmax import EagerMaps, UntestableError, find_places, listening, replaced
 
 Outcome = tuple[bool, str, dict[str, Any]]  # whether it passed, a sentence, and its numbers

@@ -13,7 +13,7 @@ import torch
 from probes.errors import first_line
 from probes.models import loading
 from probes.models.weights import deterministic
-from triptych.doctor import NAMED, version
+from triptych.installation import NAMED, version
 from triptych.verify import setups
 from triptych.verify.checks import Checks, Outcome
 from triptych.verify.record import FAIL, PASS, UNTESTED, Line, Verification

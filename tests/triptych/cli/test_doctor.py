@@ -12,7 +12,8 @@ from packaging.requirements import Requirement
 from analysis.observe import checkpoints
 from probes.errors import pip_line
 from tests.runs import ROOT
-from triptych import doctor
+from triptych import installation
+from triptych.cli import doctor
 from triptych.cli.main import main
 
 
@@ -25,7 +26,7 @@ def test_what_is_here_is_said_without_a_network(capsys, monkeypatch):
     out = capsys.readouterr().out
     for title in ("versions:", "this machine:", "optional parts:", "checkpoints that observe images"):
         assert out.count(title) == 1
-    assert f"torch {doctor.version('torch')}" in out
+    assert f"torch {installation.version('torch')}" in out
     assert all(name in out for name in checkpoints.known())
 
 
@@ -36,7 +37,7 @@ def test_every_optional_part_has_its_use():
 
 
 def test_what_is_not_met_is_named_with_what_is_there():
-    there = doctor.version("numpy")
+    there = installation.version("numpy")
     needed = [Requirement(text) for text in ("numpy>=1", "numpy>=99", "no-such-package>=2", "packaging")]
     assert doctor.unmet_requirements(needed) == [f"numpy>=99 ({there})", "no-such-package>=2 (missing)"]
 
