@@ -244,8 +244,7 @@ class Transformer(Architecture):
 
     def _is_packed(self, pipe: Any) -> bool:
         """Whether pipelines pass latents as a sequence of patches: those whose positions are passed, too."""
-        taken = inspect.signature(type(self.denoiser(pipe)).forward).parameters
-        return not _POSITIONS.isdisjoint(taken)
+        return _takes_positions(type(self.denoiser(pipe)))
 
     def patch_size(self, pipe: Any) -> int:
         """Latent pixels per patch (image token), along a side."""
@@ -429,6 +428,12 @@ class Transformer(Architecture):
 def _pipeline_site(address: str, read_only: str) -> Site:
     """A site of values that the pipeline holds, such as the latent; `read_only` says why patches cannot write there."""
     return Site(address, PART, read="pipeline", read_only=read_only)
+
+
+@functools.cache
+def _takes_positions(transformer: type) -> bool:
+    """Return whether a class of transformers is given the positions of its tokens."""
+    return not _POSITIONS.isdisjoint(inspect.signature(transformer.forward).parameters)
 
 
 def join_texts(first: Tensor, second: Tensor) -> Tensor:
