@@ -129,3 +129,8 @@ def pip_line(extra: str) -> str:
     editable = "-e " if source["dir_info"].get("editable") else ""
     folder = url2pathname(urlsplit(source["url"]).path)
     return f"pip install {editable}{shlex.quote(f'{folder}[{extra}]')}"
+
+
+def missing_package(place: str, package: str, extra: str) -> UserError:
+    """Return the error for a package that is not here, with the command that installs its optional extra."""
+    return UserError(f"{place}: expected the package {package}, found none: {pip_line(extra)}")

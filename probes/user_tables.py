@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from probes.csv_text import csv_rows, read_text, unescape_formula
-from probes.errors import UserError, parse_json, printable
+from probes.errors import UserError, parse_json, pip_line, printable
 from probes.paths import expand, require_regular
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".xlsx", ".parquet")
@@ -175,7 +175,7 @@ def _xlsx_rows(path: Path) -> list[tuple[str, list[Any]]]:
         table = pd.read_excel(path, header=None, dtype=object, na_filter=False)
     except ImportError:
         raise UserError(
-            f"{path}: expected openpyxl to read XLSX, found none: pip install openpyxl, or save it as CSV"
+            f"{path}: expected the package openpyxl, found none: {pip_line('xlsx')}, or save it as CSV"
         ) from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or 'damaged'}): check it") from None

@@ -30,7 +30,7 @@ audit gep images pictures --weights toyworld
 audit alignment a
 decode small.yaml
 export a --to coco --out coco
-export a --to datasets
+export a --to imagefolder
 trace a
 models
 doctor"""

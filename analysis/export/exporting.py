@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from probes.errors import UserError
+from probes.errors import UserError, missing_package
 
 
 class Format(NamedTuple):
@@ -71,6 +72,8 @@ def export_run(run_path: str | Path, to: str, out: str | Path | None = None) -> 
     row = FORMATS.get(to)
     if row is None:
         raise UserError(f"--to: expected one of {', '.join(FORMATS)}, got {to!r}")
+    if to == "datasets" and find_spec("datasets") is None:
+        raise missing_package("--to datasets", "datasets", "data")
     run = open_run(run_path)
     note = left_out_line(run) if row.images else ""
     folder = Path(out) if out else Path(f"{run.path.name}-{to}")

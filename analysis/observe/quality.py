@@ -7,7 +7,7 @@ from importlib import metadata
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.errors import UserError
+from probes.errors import missing_package
 
 SUBSETS, SUBSET_SIZE = 100, 1000  # of KID, as torch-fidelity has them
 PACKAGE = "torch-fidelity"
@@ -48,6 +48,4 @@ def require() -> None:
     try:
         import torch_fidelity  # noqa: F401
     except ImportError:
-        raise UserError(
-            f"FID, KID and Inception: expected the package {PACKAGE}, found none: pip install {PACKAGE}"
-        ) from None
+        raise missing_package("FID, KID and Inception", PACKAGE, "quality") from None

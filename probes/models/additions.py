@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from probes.config.schema import Config
-from probes.errors import UserError
+from probes.errors import UserError, missing_package
 from probes.models import hub, pretrained
 from probes.models.source import QUANTIZERS, Added, Source
 from probes.models.weights import assemble_pipeline, pick_device
@@ -90,7 +90,7 @@ def _find_file(place: str, name: str, file: str | None, default: str) -> Path:
 def require_packages(source: Source, device: str) -> None:
     """Raise a UserError if a package is missing that reads what is put into a model, or the weights of the model."""
     if source.added.loras and find_spec("peft") is None:
-        raise UserError("lora: expected the package peft, which puts it in, found none: pip install peft")
+        raise missing_package("lora", "peft", "lora")
     for name, method in source.quantized.items():
         module = QUANTIZERS[method]
         place = "quantization" if source.added.quantization else f"model {source.name}: {name}"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from probes.csv_text import csv_bytes, read_text
-from probes.errors import UserError, parse_json, printable
+from probes.errors import UserError, missing_package, parse_json, printable
 from probes.fields.types import CHARACTERS, KeyPath, shown
 from probes.paths import expand
 from probes.prompts import sets
@@ -270,10 +270,7 @@ def from_datasets(name: str, split: str | None, column: str | None) -> Iterator[
     try:
         import datasets
     except ImportError:
-        raise UserError(
-            f"{name}: expected the package `datasets` for the format datasets, found it not installed:"
-            " pip install datasets"
-        ) from None
+        raise missing_package(name, "datasets", "data") from None
     try:
         loaded = datasets.load_dataset(name, split=split, streaming=True)
         if isinstance(loaded, dict):

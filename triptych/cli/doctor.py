@@ -14,9 +14,11 @@ from triptych.installation import requirements, unmet_requirements, version_line
 USES = {  # of the optional parts
     "captions": "BLEU, CIDEr, METEOR and SPICE of captions",
     "cluster": "workers of Ray, here or on many machines",
+    "data": "data sets of the hub as prompts, runs as data sets",
     "faces": "faces of photographs, for skin tones",
     "lora": "LoRA put into a model",
     "notebooks": "the notebooks",
+    "quality": "FID, KID and Inception's features",
     "quantization": "weights in 4 and 8 bits, and gguf",
     "xlsx": "labels from XLSX",
 }

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import sys
 
 import numpy as np
 import pandas as pd
@@ -145,3 +146,10 @@ def test_the_folder_has_the_name_of_run_and_format(finished, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     assert export_run(finished.path, "csv").place == "first-light-csv"
     assert (tmp_path / "first-light-csv" / "images.csv").exists()
+
+
+def test_without_the_package_datasets(finished, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(UserError, match=r"--to datasets: .* found none: pip install .*\[data\]"):
+        export_run(finished.path, "datasets", tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -311,7 +311,7 @@ REFUSED = {
     ),
     "no peft": (
         {"lora": [{"path": "LORA"}]},
-        "lora: expected the package peft, which puts it in, found none: pip",
+        "lora: expected the package peft, found none: pip",
     ),
     "no torchao": (
         {"quantization": INT8},

@@ -109,5 +109,5 @@ def test_a_data_set_of_the_package_datasets(tmp_path, monkeypatch):
 
 def test_without_the_package_datasets(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(UserError, match="found it not installed: pip install datasets"):
+    with pytest.raises(UserError, match=r"expected the package datasets, found none: pip install .*\[data\]"):
         list(from_datasets("someone/flickr30k", "test", None))

@@ -173,7 +173,9 @@ def test_other_weights_than_those_that_looked_are_refused(run):
 
 def test_without_the_package_it_is_said_what_installs_it(run, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "torch_fidelity", None)
-    with pytest.raises(UserError, match=r"expected the package torch-fidelity, found none: pip install"):
+    with pytest.raises(
+        UserError, match=r"expected the package torch-fidelity, found none: pip install .*\[quality\]"
+    ):
         measured(run, "--reference", "renderings")
     assert set(measured(run)) == {"alignment_retrieval", "alignment_captions"}  # which need none
 
