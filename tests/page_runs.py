@@ -42,7 +42,7 @@ HAS: dict[str, tuple[str, ...]] = {
     "docs/how_to/prompts.md": ("captions_train2017.json",),
     "docs/how_to/python.md": ("triplets.yaml", "runs/quick", "runs/another", "portraits"),
     "docs/how_to/questions.md": ("runs/first-light",),
-    "docs/how_to/many_processes.md": ("triplets.yaml",),
+    "docs/how_to/clusters.md": ("triplets.yaml",),
     "docs/how_to/stopping.md": ("triplets.yaml",),
     "docs/how_to/sharing.md": ("runs/first-light",),
     "docs/how_to/trace.md": ("runs/first-light", "trace.yaml"),
