@@ -31,7 +31,7 @@ from triptych.cli.main import main
 FILE = re.compile(r"# ([\w-]+\.yaml)\b")
 # What stands in the folder of a page before its first command: runs, files, the names that its Python uses.
 HAS: dict[str, tuple[str, ...]] = {
-    "README.md": ("triplets.yaml", "runs/first-light", "runs/another"),
+    "README.md": ("triplets.yaml", "runs/first-light", "runs/another", "portraits"),
     "docs/how_to/alignment.md": ("pictures",),
     "docs/how_to/decoding.md": ("triplets.yaml",),
     "docs/how_to/diffusion_transformers.md": ("triplets.yaml", "runs/first-light"),

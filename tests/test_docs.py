@@ -1,5 +1,6 @@
 """The pages of the documentation: links and anchors lead somewhere, generated pages are current, the site builds."""
 
+import configparser
 import importlib.util
 import re
 import subprocess
@@ -8,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 
 import triptych
 from lab.pages import command_line
@@ -68,6 +70,32 @@ def test_every_page_that_is_named_is_there():
         for found in PATH.findall(path.read_text("utf-8")):
             if not found.startswith("docs/_build"):
                 assert (ROOT / found).exists(), f"{name}: {found}"
+
+
+def test_one_version_is_cited_and_released():
+    """That of ``setup.cfg``, in CITATION.cff, in the README's BibTeX and as the newest of the changelog."""
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg", "utf-8")
+    version = setup["metadata"]["version"]
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    released = re.findall(r"(?m)^## \[(\d[\d.]*)\] - (\S+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"))
+    assert (version, str(cited["date-released"])) == (cited["version"], released[0][1])
+    assert released[0][0] == version
+    bibtex = f"""```bibtex
+@software{{triptych,
+  title   = {{{cited["title"]}}},
+  author  = {{{{{cited["authors"][0]["name"]}}}}},
+  year    = {{{cited["date-released"].year}}},
+  version = {{{version}}}
+}}
+```"""
+    assert bibtex in (ROOT / "README.md").read_text("utf-8")
+
+
+def test_a_line_of_the_changelog_is_short():
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert len(text.encode()) <= 20_000
+    assert [line for line in text.splitlines() if line.startswith("- ") and len(line.split()) > 26] == []
 
 
 def test_the_page_of_the_command_line_is_that_of_the_parsers():

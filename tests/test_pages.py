@@ -86,6 +86,10 @@ def test_python_compiles():
 # What a file of the folder, or what was printed ("") holds after a page, beside that every status was 0.
 HOLDS = {
     "docs/start/first_run.md": {"runs/first-light/report.html": ["<svg"]},
+    "docs/start/own_model.md": {
+        "": ["to hand it back: verify-my-model/verify.json", "runs/sd15/report.html"]
+    },
+    "docs/start/own_pictures.md": {"audit/audit.html": ["data:image/png;base64,", "editor"]},
     "docs/how_to/labelled_pictures.md": {
         "": ["decided pictures a cell", "against its share in labour.csv"],
         "audit/audit.html": ["data:image/png;base64,"],

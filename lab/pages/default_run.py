@@ -28,7 +28,7 @@ from triptych.cli.main import main as triptych
 STORED = ROOT / "docs/validation/default_run.json"
 PLACES = {  # which text stands on which page
     "z0": "README.md",
-    "gaps": "docs/explanation/what_numbers_say.md",
+    "gaps": "docs/explanation/reading_the_report.md",
     "plan": "docs/start/first_run.md",
 }
 # Behind its comment a text is a block or a table.

@@ -1,7 +1,7 @@
 """The annotated picture of a report's first screen: ``python -m lab.pages.report_picture RUN``.
 
 Chromium shows ``report.html``, numbered marks are laid over it, and the screen is stored as a PNG of few colours.
-``docs/start/reading_the_report.md`` says what each number is.
+``docs/explanation/reading_the_report.md`` says what each number is.
 """
 
 import io

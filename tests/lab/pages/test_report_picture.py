@@ -8,7 +8,7 @@ import re
 from lab.pages.blocks import ROOT
 from lab.pages.report_picture import MARKS, main
 
-PAGE = (ROOT / "docs/start/reading_the_report.md").read_text("utf-8")
+PAGE = (ROOT / "docs/explanation/reading_the_report.md").read_text("utf-8")
 
 
 def test_every_mark_is_explained_and_the_picture_is_small():
