@@ -163,8 +163,6 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
 def covered(found: Mapping[str, Any]) -> dict[str, list[str]]:
     """The professions whose planted value lies inside its interval, by name of `READERS`, from `answers`."""
     return {
-        name: [
-            row["profession"] for row in found["professions"] if (row[part] if part else row)["inside"]
-        ]
+        name: [row["profession"] for row in found["professions"] if (row[part] if part else row)["inside"]]
         for name, (_, _, part) in READERS.items()
     }

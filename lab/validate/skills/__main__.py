@@ -29,7 +29,10 @@ from probes.toyworld.checker import OBJECTS
 from probes.toyworld.palette import paint
 
 BATCH = 32
-DETECTORS = {"exact reader": 7185, "toyworld's Grounding DINO": 120}  # scenes of the test split that each judges
+DETECTORS = {
+    "exact reader": 7185,
+    "toyworld's Grounding DINO": 120,
+}  # scenes of the test split that each judges
 KEPT = ("skill", "value", "low", "high", "n", "n_prompts", "shuffled", "chance")
 
 
