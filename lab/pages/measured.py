@@ -16,6 +16,7 @@ from typing import Any
 from lab.pages.blocks import ROOT
 from lab.templates import render
 from probes import command_line
+from probes.errors import UserError
 from probes.runs.parts import write_bytes
 
 FOLDER = ROOT / "docs" / "validation"
@@ -59,6 +60,9 @@ class MeasuredPage:
             numbers = {name: numbers[name] for name in order if name in numbers}
             text = json.dumps(numbers, ensure_ascii=False, separators=(",", ":")) + "\n"
             write_bytes(options.out.with_suffix(".json"), text.encode())
+        if not numbers:
+            one, path = "a part" if self.parts else "a run", options.out.with_suffix(".json")
+            raise UserError(f"command line: expected {one}, or numbers in {path}, found neither: name {one}")
         write_bytes(options.out, self.text(numbers).encode())
         print(options.out)
 

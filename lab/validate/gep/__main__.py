@@ -31,8 +31,6 @@ def measure(run: str) -> dict[str, Any]:
 
 def values(results: Numbers) -> dict[str, Any]:
     """What the page shows of `audit_result` by model."""
-    if not results:
-        raise UserError("command line: expected runs, or numbers beside the page, found neither: name a run")
     first = next(iter(results.values()))
     areas = first["settings"][UNNAMED]["auc"][PREDICTIONS]
     named = {name: one["settings"]["explicit"]["frequencies"].values() for name, one in results.items()}
