@@ -7,7 +7,6 @@ family are written by ``python -m tests.benchmarks.verified``, to be run before 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from hooks.architectures.registry import architectures
@@ -15,6 +14,7 @@ from lab.pages.blocks import ROOT
 from lab.templates import render
 from triptych.verify.record import FAIL, PASS, UNTESTED
 
+SUPERSCRIPT = str.maketrans("0123456789,", "⁰¹²³⁴⁵⁶⁷⁸⁹˒")
 STORED = ROOT / "docs/validation/verified"
 COLUMNS = {  # of the checks of `triptych.verify.verification`
     "image": ("images",),
@@ -31,44 +31,40 @@ COLUMNS = {  # of the checks of `triptych.verify.verification`
 }
 
 
-@dataclass(frozen=True)
-class VerifiedModel:
-    """A verified model as the page shows it."""
-
-    family: str
-    model: str
-    device: str
-    cells: tuple[str, ...]
-
-
-def row(stored: dict[str, Any]) -> VerifiedModel:
-    """Return the row of a JSON file."""
-    lines = {line["check"]: line for line in stored["lines"]}
-    cells = tuple(cell({name: lines[name] for name in names if name in lines}) for names in COLUMNS.values())
-    model, device = stored["model"], stored["machine"]["device"].partition(",")[0]
-    return VerifiedModel(model["family"], f"`{model['id']}`", f"{device}, {model['dtype']}", cells)
-
-
-def cell(lines: dict[str, dict[str, Any]]) -> str:
-    """Return what a cell says of its checks: the worst outcome; of one that could not be made, why."""
+def cell(lines: dict[str, dict[str, Any]], reasons: dict[str, int]) -> str:
+    """Return what a cell says of its checks: the worst outcome, with the number of the reason of what was not tried."""
     failed = [name for name, line in lines.items() if line["status"] == FAIL]
     if failed:
         return f"**fails**: {', '.join(failed)}"
-    reasons = [line["text"] for line in lines.values() if line["status"] == UNTESTED]
+    untested = [line["text"] for line in lines.values() if line["status"] == UNTESTED]
     passed = any(line["status"] == PASS for line in lines.values())
-    reasons = [reason for reason in reasons if not (passed and reason == "daam reads U-Nets alone")]
-    if not passed:
-        return f"not tried ({'; '.join(reasons) or 'no such check then'})"
-    return f"yes ({'; '.join(reasons)})" if reasons else "yes"
+    untested = [reason for reason in untested if not (passed and reason == "daam reads U-Nets alone")]
+    untested = untested or ["no such check then"] * (not passed)
+    numbers = ",".join(str(reasons.setdefault(one, len(reasons) + 1)) for one in untested)
+    return ("yes" if passed else "–") + numbers.translate(SUPERSCRIPT)
 
 
 def page() -> str:
     """Return the whole page in Markdown."""
-    rows = [row(json.loads(path.read_text("utf-8"))) for path in sorted(STORED.glob("*.json"))]
+    files = [json.loads(path.read_text("utf-8")) for path in sorted(STORED.glob("*.json"))]
     order = [architecture.name for architecture in architectures()]
-    rows.sort(key=lambda one: (order.index(one.family) if one.family in order else len(order), one.model))
-    untried = [name for name in order if name not in {one.family for one in rows}]
-    return render("verified", columns=list(COLUMNS), rows=rows, untried=untried)
+
+    def place(file: dict[str, Any]) -> tuple[int, str]:
+        family = file["model"]["family"]
+        return order.index(family) if family in order else len(order), file["model"]["id"]
+
+    reasons: dict[str, int] = {}
+    rows = []
+    for file in sorted(files, key=place):
+        model, lines = file["model"], {line["check"]: line for line in file["lines"]}
+        cells = [
+            cell({name: lines[name] for name in names if name in lines}, reasons)
+            for names in COLUMNS.values()
+        ]
+        device = file["machine"]["device"].partition(",")[0]
+        rows.append((model["family"], f"`{model['id']}`", f"{device}/{model['dtype']}", *cells))
+    untried = [name for name in order if name not in {row[0] for row in rows}]
+    return render("verified", columns=list(COLUMNS), rows=rows, reasons=list(reasons), untried=untried)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""Agreement of printed and recomputed numbers, one by one and for a whole table."""
+"""Agreement of printed and recomputed numbers, cell by cell and for a whole table."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -26,16 +28,13 @@ def printed_agreement(printed: float, recomputed: float, decimals: int) -> str:
 
 
 @dataclass(frozen=True)
-class PrintedNumber:
-    """One printed number beside the recomputed one: its quantity, table, and equation."""
+class Cell:
+    """One printed number beside the recomputed one."""
 
-    quantity: str
-    table: str
-    equation: str
+    name: str
     printed: float
     recomputed: float
     decimals: int
-    note: str = ""
 
     @property
     def agrees(self) -> str:
@@ -45,90 +44,60 @@ class PrintedNumber:
 
 @dataclass(frozen=True)
 class PrintedTable:
-    """All cells of a printed table beside the recomputed ones."""
+    """Cells of a printed table beside the recomputed ones, and the equation that gives them."""
 
     quantity: str
     table: str
     equation: str
-    rows: tuple[PrintedNumber, ...]
-    note: str = ""
+    cells: tuple[Cell, ...]
 
     @property
-    def rounded(self) -> int:
-        """Cells that rounding gives."""
-        return sum(row.agrees == "rounded" for row in self.rows)
+    def counts(self) -> Counter[str]:
+        """How many cells are ``rounded``, ``cut`` or ``no``."""
+        return Counter(cell.agrees for cell in self.cells)
 
     @property
-    def cut(self) -> int:
-        """Cells that cutting gives but rounding does not."""
-        return sum(row.agrees == "cut" for row in self.rows)
-
-    @property
-    def disagreeing(self) -> list[PrintedNumber]:
-        """Cells that neither gives."""
-        return [row for row in self.rows if row.agrees == "no"]
+    def disagreeing(self) -> list[Cell]:
+        """Cells that neither rounding nor cutting gives."""
+        return [cell for cell in self.cells if cell.agrees == "no"]
 
     @property
     def largest(self) -> float:
         """Largest absolute difference."""
-        return max(abs(row.printed - row.recomputed) for row in self.rows)
+        return max(abs(cell.printed - cell.recomputed) for cell in self.cells)
 
 
-def family(
-    quantity: str,
-    table: str,
-    equation: str,
-    cells: Iterable[tuple[str, float, float]],
-    decimals: int,
-    note: str = "",
+def compared(
+    quantity: str, table: str, equation: str, decimals: int, cells: Iterable[tuple[Any, float, float]]
 ) -> PrintedTable:
-    """Collect (name, printed, recomputed) cells; those without a printed number are left out."""
-    rows = tuple(
-        PrintedNumber(name, table, equation, printed, recomputed, decimals)
+    """Collect (name or tuple of names, printed, recomputed); cells without a printed number are left out."""
+    found = tuple(
+        Cell(name if isinstance(name, str) else ", ".join(map(str, name)), printed, recomputed, decimals)
         for name, printed, recomputed in cells
         if not math.isnan(printed)
     )
-    return PrintedTable(quantity, table, equation, rows, note)
+    return PrintedTable(quantity, table, equation, found)
+
+
+def paired(printed: pd.Series, recomputed: pd.Series) -> list[tuple[Any, float, float]]:
+    """Cells of a printed column and a recomputed one, by the printed one's index."""
+    return list(zip(printed.index, printed, recomputed.loc[printed.index]))
 
 
 @dataclass(frozen=True)
-class PaperSection:
-    """Section of the page on one paper.
-
-    ``blocks`` (heading, text, table or None) are tables of another form, such as noise floors; ``findings`` where
-    printed and recomputed numbers part, and what the floors say; ``not_recomputed`` tables with the reason.
-    """
+class Paper:
+    """What the page says of one paper: its printed tables, and the values that its findings name."""
 
     title: str
-    intro: str
-    rows: Sequence[PrintedNumber]
-    families: Sequence[PrintedTable]
-    blocks: Sequence[tuple[str, str, pd.DataFrame | None]] = ()
-    findings: Sequence[str] = ()
-    not_recomputed: Sequence[tuple[str, str]] = field(default=())
+    tables: Sequence[PrintedTable]
+    found: Mapping[str, Any]
 
     @property
-    def agreements(self) -> list[str]:
-        """`PrintedNumber.agrees` of all numbers of the section."""
-        return [row.agrees for rows in (self.rows, *(each.rows for each in self.families)) for row in rows]
+    def short(self) -> str:
+        """The first word of the title."""
+        return self.title.partition(" ")[0]
 
-
-def number(value: float, decimals: int = 4) -> str:
-    """Write a number for the page; a dash for NaN, no minus before a zero."""
-    if math.isnan(value):
-        return "—"
-    text = f"{value:.{decimals}f}"
-    return text.lstrip("-") if float(text) == 0 else text
-
-
-def p_text(value: float) -> str:
-    """Write a p-value for the page.
-
-    >>> p_text(0.7038), p_text(3e-6), p_text(float("nan"))
-    ('0.704', '< 0.0001', '—')
-    """
-    if math.isnan(value):
-        return "—"
-    if value < 1e-4:
-        return "< 0.0001"
-    return f"{value:.4f}" if value < 0.01 else f"{value:.3f}"
+    @property
+    def counts(self) -> Counter[str]:
+        """`PrintedTable.counts` of all tables together."""
+        return sum((table.counts for table in self.tables), Counter())

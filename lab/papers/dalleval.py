@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 
@@ -11,204 +9,153 @@ from analysis.methods.dalleval.scores import TONES, even_p_values
 from analysis.stats.mad_floor import mad_floor
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.permutation import NoiseFloor
-from lab.papers.compare import PaperSection, PrintedNumber, PrintedTable, family, number, p_text
-from lab.papers.dalleval_attributes import attribute_families
-from lab.papers.tables import read_table
+from lab.papers.compare import Paper, PrintedTable, compared, paired
+from lab.papers.tables import read_table, read_values
 
 IMAGES = 9  # a prompt
 N_HOT = {1: 0.18, 2: 0.16, 3: 0.14}  # section 5.3
-MODELS = ("minDALL-E", "Karlo", "Stable Diffusion")
+MODELS = ["minDALL-E", "Karlo", "Stable Diffusion"]
+EXTREMES = {"uniform (unbiased)": [1] * TONES, "one-hot (entirely biased)": [1]}
+CELL = ["model", "gender", "profession"]
+MAD, SKILL, PRESENCE = "section 4.2.4", "mean of the row", "section 4.2.3"
 
 
-def gender_counts(folder: Path | None = None) -> pd.DataFrame:
+def gender_counts() -> pd.DataFrame:
     """Images read as female, of nine: index profession, one column per model (Tables 16, 17)."""
-    table = read_table(
-        "dalleval2023_table16_17_gender",
-        ["profession", "model", "average_gender"],
-        numeric=["average_gender"],
-        folder=folder,
-    )
-    table["female"] = np.rint(IMAGES * (1 + table["average_gender"]) / 2).astype(int)
-    return table.pivot_table(index="profession", columns="model", values="female", sort=False).astype(int)[
-        list(MODELS)
-    ]
+    averages = read_values("dalleval2023_table16_17_gender", "profession", "model", "average_gender")
+    return np.rint(IMAGES * (1 + averages) / 2).astype(int).unstack("model", sort=False)[MODELS]
 
 
-def gender_floors(folder: Path | None = None) -> dict[str, NoiseFloor]:
+def gender_floors() -> dict[str, NoiseFloor]:
     """MAD of gender over the 83 professions beside its floor, by model."""
-    female = gender_counts(folder)
+    female = gender_counts()
     return {model: mad_floor(np.stack([IMAGES - female[model], female[model]], axis=1)) for model in MODELS}
 
 
-def section(folder: Path | None = None) -> PaperSection:
+def paper() -> Paper:
     """Everything the page says of this paper."""
-    female, floors = gender_counts(folder), gender_floors(folder)
+    female, floors = gender_counts(), gender_floors()
+    p_values = {m: adjust_p_values(even_p_values(female[m], np.full(len(female), IMAGES))) for m in MODELS}
+    printed = read_values("dalleval2023_table8_mad", "model", "mad_gender")[MODELS]
+    found = {
+        "images": IMAGES,
+        "professions": len(female),
+        "alike": len(female) * 2 / 2**IMAGES,
+        "floors": [
+            (m, floors[m], int((p_values[m] < 0.05).sum()), int(female[m].isin([0, IMAGES]).sum()))
+            for m in MODELS
+        ],
+        "same_order": list(printed.sort_values().index) == sorted(MODELS, key=lambda m: floors[m].value),
+        "one_more": {m: _one_more(female[m], printed[m]) for m in MODELS},
+    }
+    return Paper("DALL-Eval (Cho et al. 2023)", printed_tables(), found)
+
+
+def _one_more(female: pd.Series, printed: float) -> tuple[float, float, list[int]]:
+    """The |average gender| of one more prompt that gives the printed MAD, its slack, and the ninths that fit."""
+    size = (2 * female / IMAGES - 1).abs()
+    need = 2 * printed * (len(size) + 1) - size.sum()
+    slack = (len(size) + 1) * 1e-4  # half a unit of the printed fourth decimal, doubled
+    return need, slack, [k for k in range(1, IMAGES + 1, 2) if abs(k / IMAGES - need) <= slack + 1e-9]
+
+
+def printed_tables() -> list[PrintedTable]:
+    """Every table that follows from another, with its recomputed cells."""
+    female, floors = gender_counts(), gender_floors()
     table8 = read_table(
         "dalleval2023_table8_mad",
         ["model", "mad_gender", "mad_skin_tone"],
         numeric=["mad_gender", "mad_skin_tone"],
-        folder=folder,
     ).set_index("model")
-    averages = read_table(
-        "dalleval2023_printed_averages",
-        ["table", "model", "quantity", "average"],
-        numeric=["average"],
-        folder=folder,
-    )
-    average = averages.set_index(["model", "quantity"])["average"]
-    tone = read_table(
-        "dalleval2023_table20_21_skin_tone",
-        ["profession", "model", "average_skin_tone"],
-        numeric=["average_skin_tone"],
-        folder=folder,
-    )
-    rows = [
-        PrintedNumber(
-            f"MAD, gender, {m}",
-            "Table 8 from Tables 16, 17",
-            "section 4.2.4",
-            table8.loc[m, "mad_gender"],
-            floors[m].value,
-            4,
-        )
-        for m in MODELS
+    average = read_values("dalleval2023_printed_averages", "model", "quantity", "average")
+    tone = read_values("dalleval2023_table20_21_skin_tone", "profession", "model", "average_skin_tone")
+
+    def even(counts: list[int], categories: int) -> float:
+        return mad_floor((counts + [0] * categories)[:categories]).value
+
+    extremes = [
+        ((column, name), table8.loc[name, column], even(counts, categories))
+        for name, counts in EXTREMES.items()
+        for column, categories in (("mad_gender", 2), ("mad_skin_tone", TONES))
     ]
-    for name, counts in (("uniform (unbiased)", [1] * TONES), ("one-hot (entirely biased)", [1])):
-        for column, categories in (("mad_gender", 2), ("mad_skin_tone", TONES)):
-            value = mad_floor(counts[:categories] + [0] * (categories - len(counts[:categories]))).value
-            rows.append(
-                PrintedNumber(
-                    f"MAD, {column.removeprefix('mad_').replace('_', ' ')}, {name}",
-                    "Table 8",
-                    "section 4.2.4",
-                    table8.loc[name, column],
-                    value,
-                    4,
-                )
-            )
-    for m in MODELS:
-        exact = float((2 * female[m] / IMAGES - 1).mean())
-        printed = average[m, "average gender"]
-        rows.append(
-            PrintedNumber(
-                f"average gender, {m}", "Table 17 (and 6) from 16, 17", "section 4.2.4", printed, exact, 2
-            )
-        )
-    for m in MODELS:
-        mean = float(tone.loc[tone["model"] == m, "average_skin_tone"].mean())
-        note = "from averages cut to two decimals, so up to 0.01 low"
-        printed, table = average[m, "average skin tone"], "Table 21 (and 7) from 20, 21"
-        rows.append(PrintedNumber(f"average skin tone, {m}", table, "section 4.2.4", printed, mean, 2, note))
-    for hot, printed in N_HOT.items():
-        value = mad_floor([1] * hot + [0] * (TONES - hot)).value
-        rows.append(
-            PrintedNumber(f"MAD, skin tone, {hot}-hot", "section 5.3", "section 4.2.4", printed, value, 2)
-        )
-    families = [*_skill_families(folder), *attribute_families(folder)]
-    return PaperSection(
-        "DALL-Eval (Cho et al. 2023)",
-        "Cho, Zala and Bansal, *DALL-Eval: Probing the Reasoning Skills and Social Biases of Text-to-Image "
-        "Generation Models*, ICCV 2023, arXiv:2202.04053. Nine images a prompt, 83 professions. *Female* "
-        "and *male* are what a vision model answered about an image; they say nothing of a person.",
-        rows,
-        families,
-        [_gender_block(female, floors)],
-        _findings(female, floors, table8, families),
-        NOT_RECOMPUTED,
-    )
+    genders = [(m, average[m, "average gender"], (2 * female[m] / IMAGES - 1).mean()) for m in MODELS]
+    tones = [(m, average[m, "average skin tone"], tone.xs(m, level="model").mean()) for m in MODELS]
+    hot = [(f"{n}-hot", value, even([1] * n, TONES)) for n, value in N_HOT.items()]
+    return [
+        compared(
+            "MAD, gender",
+            "8 from 16, 17",
+            MAD,
+            4,
+            [(m, table8.loc[m, "mad_gender"], floors[m].value) for m in MODELS],
+        ),
+        compared("MAD of no and of whole bias", "8", MAD, 4, extremes),
+        compared("average gender", "17 from 16, 17", MAD, 2, genders),
+        compared("average skin tone", "21 from 20, 21", MAD, 2, tones),
+        compared("MAD, skin tone, n-hot", "section 5.3", MAD, 2, hot),
+        _skills("2", "dalleval2023_table2_skills", "images"),
+        _skills("3", "dalleval2023_table3_human_vs_detr", "model"),
+        *_attributes(),
+    ]
 
 
-def _skill_families(folder: Path | None) -> list[PrintedTable]:
-    families = []
-    for name, table, key in (
-        ("dalleval2023_table2_skills", "Table 2", "images"),
-        ("dalleval2023_table3_human_vs_detr", "Table 3", "model"),
-    ):
-        skills = ["object", "count", "spatial"]
-        scores = read_table(
-            name, ["evaluator", key, *skills, "average"], numeric=[*skills, "average"], folder=folder
-        )
-        cells = zip(scores["evaluator"] + ", " + scores[key], scores["average"], scores[skills].mean(axis=1))
-        families.append(family("average of the three skills, %", table, "mean of the row", cells, 1))
-    return families
+def _skills(table: str, name: str, key: str) -> PrintedTable:
+    skills = ["object", "count", "spatial"]
+    scores = read_table(name, ["evaluator", key, *skills, "average"], numeric=[*skills, "average"])
+    scores = scores.set_index(["evaluator", key])
+    cells = paired(scores["average"], scores[skills].mean(axis=1))
+    return compared("average of the skills, %", table, SKILL, 1, cells)
 
 
-def _gender_block(female: pd.DataFrame, floors: dict[str, NoiseFloor]) -> tuple[str, str, pd.DataFrame]:
-    lines = []
-    for m in MODELS:
-        p = even_p_values(female[m], np.full(len(female), IMAGES))
-        floor = floors[m]
-        lines.append(
-            {
-                "model": m,
-                "MAD": number(floor.value),
-                "floor": number(floor.floor),
-                "s.d.": number(floor.sd),
-                "MAD − floor": number(floor.excess),
-                "p": p_text(floor.p_value),
-                "professions, adjusted p < 0.05": f"{int((adjust_p_values(p) < 0.05).sum())} of {len(p)}",
-                "professions with nine alike": f"{int(female[m].isin([0, IMAGES]).sum())} of {len(p)}",
-            }
-        )
-    expected = len(female) * 2 / 2**IMAGES
-    return (
-        "Floors of Table 8, gender",
-        f"MAD as in section 4.2.4. Nine images cannot be split evenly: the smallest possible MAD of a "
-        f"prompt is {1 / 18:.4f}, and fair coins give 35/256 = {35 / 256:.4f} on average. *floor*, *s.d.* "
-        f"and *p* are of the mean over the 83 professions (Tables 16, 17), exact by convolution, nine fair "
-        f"coins a profession. *professions, adjusted*: exact binomial test of each, Benjamini–Hochberg over "
-        f"83; the smallest p nine images can give is 0.0039. *nine alike*: fair coins would give "
-        f"{expected:.2f} of 83.",
-        pd.DataFrame(lines),
-    )
+def attribute_presence() -> pd.DataFrame:
+    """Tables 23–31: index (model, gender, profession, attribute); columns presence, k, difference_from_person."""
+    numeric, index = ["presence", "k", "difference_from_person"], [*CELL, "attribute"]
+    name = "dalleval2023_tables23to31_attributes"
+    return read_table(name, index + numeric, numeric=numeric).set_index(index)
 
 
-def _findings(female, floors, table8, families) -> list[str]:
-    findings = []
-    for m in MODELS:
-        printed, recomputed = table8.loc[m, "mad_gender"], floors[m].value
-        size = (2 * female[m] / IMAGES - 1).abs()
-        need = 2 * printed * (len(size) + 1) - size.sum()
-        slack = (len(size) + 1) * 1e-4  # half a unit of the printed fourth decimal, doubled
-        ninths = [k for k in range(1, IMAGES + 1, 2) if abs(k / IMAGES - need) <= slack + 1e-9]
-        would = (
-            f"one more prompt with |average gender| = {ninths[0]}/9 would give the printed value"
-            if ninths
-            else f"one more prompt would need |average gender| = {need:.3f} ± {slack:.3f}, which nine "
-            f"classified images cannot give (they give odd ninths)"
-        )
-        findings.append(
-            f"Table 8, gender, {m}: printed {printed:.4f}, recomputed {recomputed:.4f} from the 83 "
-            f"professions of Tables 16 and 17 (difference {printed - recomputed:+.4f}); {would}."
-        )
-    ranks = {m: table8.loc[m, "mad_gender"] for m in MODELS}
-    same = sorted(MODELS, key=ranks.get) == sorted(MODELS, key=lambda m: floors[m].value)
-    low = floors["minDALL-E"]
-    findings.append(
-        f"The order of the three models by gender MAD is {'the same' if same else 'another'} when "
-        f"recomputed. The floor of {number(low.floor)} makes up {100 * low.floor / low.value:.0f} % of "
-        f"minDALL-E's recomputed {number(low.value)} and "
-        f"{100 * floors['Karlo'].floor / floors['Karlo'].value:.0f} % of Karlo's: less the floor, they are "
-        f"{number(low.excess)} and {number(floors['Karlo'].excess)}."
-    )
-    for each in families:
-        if each.table == "Table 3" and each.disagreeing:
-            cells = "; ".join(
-                f"{r.quantity}: {r.printed} printed, {r.recomputed:.1f} recomputed" for r in each.disagreeing
-            )
-            findings.append(
-                f"Table 3: {len(each.disagreeing)} of {len(each.rows)} printed averages are not the mean of "
-                f"their row ({cells})."
-            )
-    return findings
+def _attributes() -> list[PrintedTable]:
+    """Tables 22–31, cell by cell."""
+    table = attribute_presence()
+    difference = _from_person(table["presence"])
+    stated = table["difference_from_person"].fillna(0.0).loc[difference.index]
+    absolute = read_values("dalleval2023_tables23to31_mean_abs_diff", *CELL, "mean_abs_diff")
+    mean = (table["k"] / IMAGES).groupby(level=["model", "gender", "attribute"], sort=False).mean()
+    table22 = read_values("dalleval2023_table22_attributes", "model", "gender", "attribute", "value")
+    between = table22.xs("woman-man", level="gender")
+    averages = read_values("dalleval2023_printed_averages", "table", "model", "quantity", "average")
+    averages = averages.xs("Table 22", level="table")
+
+    def mean_absolute(values: pd.Series) -> pd.Series:
+        return _from_person(values).abs().groupby(level=CELL, sort=False).mean()
+
+    def apart(model: str, quantity: str) -> float:
+        first, second = quantity.split(", ")[1].split("-")
+        return (mean[model, first] - mean[model, second]).abs().mean()
+
+    differences = table22.xs("woman", level="gender") - table22.xs("man", level="gender")
+    many, last = "24, 25, 27, 28, 30, 31", "24–31, last column"
+    exact = mean_absolute(table["k"] / IMAGES)
+    of_averages = [(key, value, apart(*key)) for key, value in averages.items()]
+    presences = paired(table22.drop("woman-man", level="gender"), mean)
+    return [
+        compared("difference from *person*", many, PRESENCE, 2, paired(stated, difference)),
+        compared(
+            "mean absolute difference, of presences",
+            last,
+            PRESENCE,
+            2,
+            paired(absolute, mean_absolute(table["presence"])),
+        ),
+        compared("mean absolute difference, of k/9", last, PRESENCE, 2, paired(absolute, exact)),
+        compared("average presence", "22 from 23–31", PRESENCE, 2, presences),
+        compared("woman − man", "22", PRESENCE, 2, paired(between, differences)),
+        compared("mean absolute difference of averages", "22, last column", PRESENCE, 2, of_averages),
+    ]
 
 
-NOT_RECOMPUTED = [
-    (
-        "Table 8, skin tone",
-        "needs counts of the ten tones a prompt; only averages are printed",
-    ),
-    ("Tables 2, 3, 5 (single cells), 18, 19", "need the images and the detections"),
-    ("Tables 16, 17, 20, 21 (single cells)", "need the answers for single images"),
-    ("human evaluations", "single labels are not printed"),
-]
+def _from_person(values: pd.Series) -> pd.Series:
+    """Each word's value less that of *person*, by the index of `attribute_presence`."""
+    person = values.xs("person", level="gender")
+    others = values[values.index.get_level_values("gender") != "person"]
+    return others - person.reindex(others.index.droplevel("gender")).to_numpy()

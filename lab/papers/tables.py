@@ -20,7 +20,7 @@ def read_table(
     Empty cells of ``numeric`` columns become NaN; the others stay text, as printed.
     """
     path = (folder or FOLDER) / f"{name}.csv"
-    remedy = "copy it from lab/papers/reference or leave out --data"
+    remedy = "restore it from the repository"
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
     except FileNotFoundError:
@@ -46,3 +46,9 @@ def read_table(
     if table.empty:
         raise UserError(f"{path}: expected rows under the header, got none: {remedy}")
     return table
+
+
+def read_values(name: str, *columns: str) -> pd.Series:
+    """One column of numbers of a reference table, the last that is named, indexed by the others."""
+    *index, value = columns
+    return read_table(name, columns, numeric=[value]).set_index(index)[value]

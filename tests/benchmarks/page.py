@@ -10,69 +10,52 @@ from typing import Any
 RESULTS = Path(__file__).parent / "results"
 HEAD = """# What word maps cost, and how near they are to DAAM's
 
-- **What it shows.** What the probe and its word maps cost in time and memory beside the bare pipeline, and how near the
-  maps are to those of the package daam.
-- **Compared with.** Pipelines of the shapes of Stable Diffusion 1.4, 2.1, XL and 3 and of FLUX.1 with random
-  weights; ratios within one run on one machine.
-- **Made by** this command:
+- **What it shows.** What the probe and its word maps cost in time and memory beside the bare pipeline, and how near
+the   maps are to those of the package daam. - **Compared with.** Pipelines of the shapes of Stable Diffusion 1.4,
+2.1, XL and 3 and of FLUX.1 with random   weights; ratios within one run on one machine. - **Made by** this command:
 
 ```bash
 python -m tests.benchmarks.page > docs/validation/benchmarks.md
 ```
 
-Pipelines of the shapes of published models with random weights, so that anyone can measure anywhere: Stable Diffusion
-1.4 (`sd14`), 2.1 (`sd21`), XL (`sdxl`), 3 medium (`sd3`) and FLUX.1 (`flux`). A
-ratio is the time of a draw over the bare pipeline's in the same repetition, drawn in turn in one run: median (its 95 %
-interval) of so many repetitions. Memory is the peak over the bare pipeline's, torch's largest allocation on a GPU, for
-each image of the batch. "Image differs by" is the largest absolute difference from the bare pipeline's image, pixels
-from 0 to 1.
+A ratio is the time of a draw over the bare pipeline's in the same repetition, in turn in one run: median (its 95 %
+interval) of so many repetitions. Memory is the peak over the bare pipeline's for each image of the batch, torch's
+largest allocation on a GPU. On the GPU U-Nets are in float16 and transformers in bfloat16; on a CPU all in float32.
 
 - *word maps*: the probe with word maps alone;
-- *default run*: the probe as `triptych.cli.run` uses it, every site compared within each triplet, and word maps;
-- *daam*: daam 0.2.0, its trace and its global heat map, one prompt at a time; held against the bare pipeline of its own
-  process; "its own" versions are those it pins.
+- *default run*: every site compared within each triplet, and word maps;
+- *daam*: daam 0.2.0, its trace and its global heat map, one prompt at a time, with the versions that it pins.
 
-`python -m tests.benchmarks.word_maps` measures one case, `python -m tests.benchmarks.gpu` all of them on a GPU.
+`python -m tests.benchmarks.word_maps` measures one case, `python -m tests.benchmarks.gpu` all of them on a GPU;
+`python -m tests.benchmarks.launches` counts what a step asks of a GPU (`tests/benchmarks/results/launches.json`).
+
+| machine | shape (width) | pixels | images × steps | bare, seconds | what | time ratio | draws | extra MiB an image |
+|---|---|---:|---:|---:|---|---:|---:|---:|
 """
 PARITY = """
 ## Are the maps DAAM's?
 
-`python -m tests.benchmarks.daam_parity`: largest absolute difference of any token's map of any prompt, our probe here
-against daam 0.2.0 in an environment of its own, on the same saved pipelines (float32, CPU). "Drawn": each side draws
-with its own versions, and the U-Net's last input differs by what is given beside it. "Replayed": daam is given the
-U-Net inputs of ours. "Words": maps of words, where daam matches words to tokens rightly; it did otherwise for the
-number in the last column ("woman" inside "saleswoman"), where the tokens' maps hold.
+`python -m tests.benchmarks.daam_parity`: largest absolute difference of any token's map of any prompt from daam
+0.2.0, in an environment of its own, on the same saved pipelines (float32, CPU, a quarter of the width; schedulers
+ddim, pndm, euler, dpm). "Drawn": each side draws with its own versions. "Replayed": daam is given the U-Net inputs of
+ours. "Words": maps of words where daam matches words to tokens rightly (115 a shape; it did otherwise for 11, such as
+"woman" inside "saleswoman").
 
-| shape | width | pixels | steps | draws | drawn | latents | replayed | words | largest | words | otherwise |
-|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+| shape | pixels | steps | draws | drawn | replayed | words | largest value |
+|---|---:|---:|---:|---:|---:|---:|---:|
 """
 SCALE = """
 ## How the stages measure and report grow
 
-`python -m tests.benchmarks.measure_scale` writes a made-up run of so many triplets and times each stage in a process
-of its own, with its
-helpers where it measures in several processes. Wall is the time that passed, other work on the machine included;
-processor what the stage used, both in seconds; memory in MiB. The bars, on two cores: 2,000 triplets measured in 40 s
-of the processor and 800 MiB and reported in 15 s; 51,219 measured in 1,200 s and reported in
-120 s. Peak memory in the table is the sum of resident sizes. On 2026-11-30 2,000 triplets took 781 MiB by that sum,
-and 528 with a page that processes share counted once, as is measured since (a slower processor:
-95 s of it, and as long with the code before that).
-3 indicators, 1 seed, 46 sites with 50 steps, 64-pixel pictures, 8 words an image; one thread a process.
+`python -m tests.benchmarks.measure_scale` writes a made-up run of so many triplets (3 indicators, 1 seed, 46 sites
+with 50 steps) and times each stage in a process of its own, on two cores. Wall is the time that passed, processor
+what the stage used, in seconds; memory is the sum of resident sizes in MiB. The bars: 2,000 triplets measured in 40 s
+of the processor and 800 MiB and reported in 15 s; 51,219 measured in 1,200 s and reported in 120 s. On 2026-11-30
+2,000 triplets took 781 MiB by that sum, and 528 with a page that processes share counted once, as is measured since
+(a slower processor: 95 s of it, and as long with the code before that).
 
-| triplets | workers | measure: wall | processor | peak memory | report: wall | processor | peak memory | tables | day |
-|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|
-"""
-LAUNCHES = """
-## What a step asks of a GPU
-
-`python -m tests.benchmarks.launches` counts it without a GPU: pipelines at full size and in half precision run on
-tensors without values, so that the counts depend on the versions of the libraries and on no processor. Each row is what
-the probe adds to the bare pipeline, whose own step is in brackets. *Launches* are operations that start work on the
-GPU, *dispatches* all that the host does, *waits* those where it waits for the GPU. A step is one after the first; the
-start includes the reading of the prompts, the end the decoder and the finished maps. *Held* is what lives longer than a
-step, *peak* what the most bytes that live at once grow by, both in MiB an image. *Captures* are all default sites,
-compared within each triplet, without word maps.
-
+| triplets | measure: wall | processor | peak memory | report: wall | processor | peak memory | day |
+|---:|---:|---:|---:|---:|---:|---:|---|
 """
 NAMES = {
     "ours:words": "word maps",
@@ -85,33 +68,30 @@ def benchmarks_page(results: Path = RESULTS) -> str:
     """The page in Markdown."""
     found = [(path, json.loads(path.read_text("utf-8"))) for path in sorted(results.glob("*.json"))]
     cases = [data for _, data in found if data.get("benchmark") == "word_maps"]
-    parts = [HEAD]
-    for machine in dict.fromkeys(data["machine"] for data in cases):
-        parts.append(f"\n## {machine}\n\n")
-        parts.append(
-            "| shape | width | pixels | images | steps | type | bare, seconds | what | time ratio | draws "
-            "| extra MiB an image | image differs by | day |\n"
-            "|---|---:|---:|---:|---:|---|---:|---|---|---:|---|---:|---|\n"
+    parts = [HEAD, *(row for data in sorted(cases, key=_order) for row in _rows(data))]
+    largest = {
+        side: max(
+            mode["image_difference"] or 0
+            for data in cases
+            for key, mode in data["modes"].items()
+            if key[:4] == side
         )
-        of_machine = [data for data in cases if data["machine"] == machine]
-        for data in sorted(of_machine, key=_order):
-            parts += _rows(data)
-        parts.append("\n" + "\n".join(dict.fromkeys(_versions(data) for data in of_machine)) + "\n")
+        for side in ("ours", "daam")
+    }
+    parts.append(
+        "\nLargest absolute difference of an image from the bare pipeline's, pixels from 0 to 1: "
+        f"{largest['ours']:g} with the probe, {largest['daam']:.1e} with daam.\n\n"
+        + "\n".join(dict.fromkeys(map(_versions, cases)))
+        + "\n"
+    )
     parity = [data for _, data in found if data.get("benchmark") == "daam_parity"]
     if parity:
         parts.append(PARITY)
         parts += [_parity_row(data["settings"], row) for data in parity for row in data["cases"]]
-        parts.append("\n" + "\n".join(dict.fromkeys(map(_parity_note, parity))) + "\n")
     growth = [data for _, data in found if data.get("benchmark") == "measure_scale"]
     if growth:
         parts.append(SCALE)
         parts += [_scale_row(case, data["date"]) for data in growth for case in data["cases"]]
-    for data in (data for _, data in found if data.get("benchmark") == "launches"):
-        parts += [
-            LAUNCHES,
-            launches_table(data["cases"]),
-            f"\n{_listed(data['versions'])}. {data['date']}.\n",
-        ]
     return "".join(parts)
 
 
@@ -141,9 +121,9 @@ def launches_table(cases: list[dict[str, Any]]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def _order(data: dict[str, Any]) -> tuple[str, int, int]:
+def _order(data: dict[str, Any]) -> tuple[str, str, int, int]:
     case = data["case"]
-    return case["build"]["architecture"], case["size"], case["batch"]
+    return data["machine"], case["build"]["architecture"], case["size"], case["batch"]
 
 
 def _rows(data: dict[str, Any]) -> list[str]:
@@ -154,13 +134,11 @@ def _rows(data: dict[str, Any]) -> list[str]:
         mode, bare = data["modes"][key], data["modes"][key.split(":")[0] + ":bare"]
         seconds = sorted(bare["seconds"])[len(bare["seconds"]) // 2]
         memory = f"{mode['extra_mib_an_image']:.1f}" if case["device"].startswith("cuda") else ""
-        differs = mode["image_difference"]
         rows.append(
-            f"| {case['build']['architecture']} | {case['build']['width']:g} | {case['size']} | {case['batch']} | "
-            f"{case['steps']} | {case['dtype']} | {seconds:.2f} | {what} | {mode['ratio']:.3f} "
-            f"({mode['ratio_low']:.3f} to {mode['ratio_high']:.3f}) | {len(mode['seconds'])} | "
-            f"{memory} | "
-            f"{'' if differs is None else f'{differs:.1e}' if differs else '0'} | {data['date']} |\n"
+            f"| {data['machine'].removeprefix('NVIDIA ').removesuffix(' 80GB HBM3')} | "
+            f"{case['build']['architecture']} ({case['build']['width']:g}) | {case['size']} | {case['batch']} × "
+            f"{case['steps']} | {seconds:.2f} | {what} | {mode['ratio']:.3f} "
+            f"({mode['ratio_low']:.3f} to {mode['ratio_high']:.3f}) | {len(mode['seconds'])} | {memory} |\n"
         )
     return rows
 
@@ -176,20 +154,11 @@ def _listed(versions: dict[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items() if version)
 
 
-def _parity_note(data: dict[str, Any]) -> str:
-    sides = dict.fromkeys(_listed(row["daam_side"]) for row in data["cases"])
-    return (
-        f"Schedulers in turn: {', '.join(data['settings']['schedulers'])}. Here: {_listed(data['versions'])}; daam's "
-        f"side: {'; '.join(sides)}. {data['date']}."
-    )
-
-
 def _parity_row(settings: dict[str, Any], row: dict[str, Any]) -> str:
-    differences = " | ".join(f"{row[name]:.1e}" for name in ("drawn", "latents", "replayed", "words"))
+    differences = " | ".join(f"{row[name]:.1e}" for name in ("drawn", "replayed", "words"))
     return (
-        f"| {row['architecture']} | {settings['width']:g} | {row['size']} | {settings['steps']} | {row['draws']} | "
-        f"{differences} | {row['largest_value']:.2f} | {row['words_compared']} | "
-        f"{row['words_daam_matches_otherwise']} |\n"
+        f"| {row['architecture']} | {row['size']} | {settings['steps']} | {row['draws']} | "
+        f"{differences} | {row['largest_value']:.2f} |\n"
     )
 
 
@@ -199,8 +168,7 @@ def _scale_row(case: dict[str, Any], date: str) -> str:
         for stage in ("measure", "report")
         for name, digits in (("wall_seconds", 1), ("processor_seconds", 1), ("peak_memory_mib", 0))
     ]
-    first = f"| {case['triplets']:,} | {case.get('processes', 1)} |"
-    return f"{first} {' | '.join(cells)} | {case['tables_mib']:.1f} | {date} |\n"
+    return f"| {case['triplets']:,} | {' | '.join(cells)} | {date} |\n"
 
 
 if __name__ == "__main__":

@@ -1,95 +1,72 @@
-"""Hold an audit by professions against known answers: ``python -m lab.validate.dalleval --out PAGE``.
+"""Compare an audit by professions with known answers: ``python -m lab.validate.dalleval toyworld-work``.
 
-Draws *a person who works as a ...* on `toyworld-work`, where leans and skins are planted, on `toyworld-work-null`,
-which reads the same words and means nothing by them, and on `toyworld-null`, which never read them. The checker and the
-observer of skin tone read the images, and toyworld's answering network is asked about them. The numbers are put into a
-JSON file beside the page.
+Generates *a person who works as a ...* with `toyworld-work`, where leans and skins are planted, with
+`toyworld-work-null`, which reads the same words and means nothing by them, and with `toyworld-null`, which never read
+them. The checker and the observer of skin tone read the images, and toyworld's answering network is asked about them.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
+import math
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from scipy import stats
 
+from lab.pages.measured import MeasuredPage, Numbers
 from lab.train.base.truth import component_groups
-from lab.validate.dalleval.answers import deviations
-from lab.validate.dalleval.coverage import answers, covered
+from lab.validate.dalleval.answers import LEVEL, READERS, answers, covered, deviations
 from lab.validate.dalleval.network_readings import GenderQuestion, answer_rates, read_skins
-from lab.validate.dalleval.page import page
-from probes import command_line
-from probes.runs.parts import write_bytes
 from probes.toyworld import SHARED, WORK, WORKING
 from probes.toyworld.world import load_world
 
+IMAGES, AUDITS, STEPS = 48, 5, 20  # a profession and model; of toyworld-work, each with noises of its own
+SEED, NULL_SEED = 700_000, 600_000  # of the first image of toyworld-work, not calibrated on; of the other two
 NAMED = 24  # images a profession, of a woman and of a man
+AIM = 0.93  # of the professions, at least, have the planted value inside the interval
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
-    main = command_line.Parser(prog="python -m lab.validate.dalleval", description=__doc__.split("\n\n")[0])
-    add = main.add_argument
-    add("--images", type=command_line.count, default=48, help="a profession and benchmark model")
-    add("--audits", type=command_line.count, default=5, help="of toyworld-work, each with noises of its own")
-    add("--steps", type=command_line.whole_number(1, 1000), default=20)
-    add("--seed", type=command_line.seed, default=700_000, help="of the first image of toyworld-work")
-    add("--null-seed", type=command_line.seed, default=600_000, help="of the first image of the other two")
-    add("--threads", type=command_line.threads, default=1)
-    add("--out", type=Path, default=Path("docs/validation/dalleval_answers.md"), help="page to write")
-    return main
-
-
-def measured(
-    images: int, steps: int, first_seed: int, null_seed: int, threads: int = 1, audits: int = 1
-) -> dict[str, Any]:
-    """Return the numbers of the page on benchmark models; `toyworld-work` is audited several times, with other noises.
-
-    Its seeds are to be such as it was not calibrated on (``history`` in its ``recipe.json``).
-    """
+def measure(model: str) -> dict[str, Any]:
+    """Return the numbers of the page; `model` is audited several times, with other noises."""
     from lab.train.work.measure import profession_rows, read_models, verdict_rates
 
-    world, drawn = load_world(WORK), {"steps": steps, "threads": threads}
+    world, drawn = load_world(model), {"steps": STEPS, "threads": 1}
     readers = {"answer": GenderQuestion(), "observed": read_skins}
-    an_audit = (len(world.professions) + 1) * images  # noises
+    an_audit = (len(world.professions) + 1) * IMAGES  # noises
     of_work = [
         read_models(
-            (WORK,),
-            images={"neutral": images},
-            first_seed=first_seed + number * an_audit,
+            (model,),
+            images={"neutral": IMAGES},
+            first_seed=SEED + number * an_audit,
             readers=readers,
             **drawn,
-        )[WORK]
-        for number in range(audits)
+        )[model]
+        for number in range(AUDITS)
     ]
-    others = [name for name in (*WORKING, SHARED) if name != WORK]
-    readings = {WORK: of_work[0]} | read_models(
-        others, images={"neutral": images}, first_seed=null_seed, readers=readers, **drawn
+    others = [name for name in (*WORKING, SHARED) if name != model]
+    readings = {model: of_work[0]} | read_models(
+        others, images={"neutral": IMAGES}, first_seed=NULL_SEED, readers=readers, **drawn
     )
     # noises that no image of *person* has
     named = read_models(
-        (WORK,),
+        (model,),
         images=dict.fromkeys(component_groups(world).values(), NAMED),
-        first_seed=first_seed + audits * an_audit,
+        first_seed=SEED + AUDITS * an_audit,
         readers={"answer": readers["answer"]},
         **drawn,
-    )[WORK]
+    )[model]
     of_verdicts = verdict_rates(world)
     rates = answer_rates(named, component_groups(world), of_verdicts)
 
     def found(of_audit: pd.DataFrame) -> dict[str, Any]:
-        rows = profession_rows(of_audit, world)
-        return answers(rows, of_audit, of_verdicts, rates)
+        return answers(profession_rows(of_audit, world), of_audit, of_verdicts, rates)
 
     return {
-        "images": images,
-        "steps": steps,
-        "first_seed": first_seed,
-        "null_seed": null_seed,
+        "images": IMAGES,
+        "steps": STEPS,
+        "first_seed": SEED,
+        "null_seed": NULL_SEED,
         "audits": [covered(found(one)) for one in of_work],
         "rates": rates,
         **found(pd.concat(of_work)),
@@ -99,21 +76,28 @@ def measured(
     }
 
 
-def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
-    command_line.writable(options.out)
-    result = measured(
-        options.images, options.steps, options.seed, options.null_seed, options.threads, options.audits
-    )
-    write_bytes(options.out.with_suffix(".json"), (json.dumps(result, indent=1) + "\n").encode())
-    write_bytes(options.out, page(result).encode())
-    print(options.out)
+def values(numbers: Numbers) -> dict[str, Any]:
+    """What the page shows of `measure`."""
+    total = len(numbers["professions"])
+    least = math.ceil(AIM * total)
+    return {
+        **numbers,
+        "readers": READERS,
+        "whole": covered(numbers),
+        "least": least,
+        "aim": AIM,
+        "often": stats.binom.sf(least - 1, total, LEVEL),
+    }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return its exit status."""
-    return command_line.run(work, parser(), argv)
-
+PAGE = MeasuredPage(
+    "dalleval_answers",
+    "lab.validate.dalleval",
+    "Compare an audit by professions with what was planted.",
+    values,
+    measure,
+    (WORK,),
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(PAGE.main())

@@ -10,10 +10,16 @@ import pandas as pd
 from scipy import stats
 
 from analysis.stats.mad_floor import mad_floor
+from lab.validate.dalleval.network_readings import network_leans
 from probes.toyworld.checker import SKIN_NAMES
 
 LEVEL = 0.95
-AIM = 0.93  # of the professions, at least, have the planted value inside the interval
+READERS = {  # by name: what is read, by whom, and where a profession's row has it
+    "leans": ("leans", "the checker", ""),
+    "asked": ("leans", "the answering network", "asked"),
+    "tones": ("tones", "the observer of skin tone", "tone"),
+    "tones_by_checker": ("tones", "the checker", "tone_by_checker"),
+}
 
 
 def mean_tone(skins: pd.Series, planted: Sequence[float], level: float = LEVEL) -> dict[str, float]:
@@ -115,26 +121,48 @@ def _deviation(counts: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def answer(
-    rows: Sequence[Mapping[str, Any]], readings: pd.DataFrame, rates: Mapping[str, float]
+def answers(
+    rows: Sequence[Mapping[str, Any]],
+    readings: pd.DataFrame,
+    verdict_rates: Mapping[str, float],
+    rates: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Leans and mean tones of professions, with their intervals, beside the planted ones; and of all together."""
-    named = [row for row in rows if row["profession"]]
-    skins = {str(name): some["skin"] for name, some in readings.groupby("profession")}
+    """Leans by the checker and by answers, tones by the checker and the observer, of each profession and together.
+
+    `rows` are those of `lab.train.work.measure.profession_rows`; `readings` have the columns ``skin``, ``answer`` and
+    ``observed``; `rates` are those of `lab.validate.dalleval.network_readings.answer_rates`.
+    """
+    rows = [row for row in rows if row["profession"]]
+    planted = {str(row["profession"]): row["skins"] for row in rows}
+    asked = network_leans(readings, {row["profession"]: row["planted"] for row in rows}, rates)
+    skins = {
+        column: {str(name): some[column] for name, some in readings.groupby("profession")}
+        for column in ("observed", "skin")
+    }
     kept = ("profession", "planted", "images", "lean", "low", "high", "inside")
-    table = [
-        {key: row[key] for key in kept} | {"tone": mean_tone(skins[str(row["profession"])], row["skins"])}
-        for row in named
-    ]
-    of_all = {
-        "leans": shares_together(*(_column(named, key) for key in ("share", "images", "planted")), rates),
-        "tones": tones_together(skins, {str(row["profession"]): row["skins"] for row in named}),
-    }
     return {
-        "together": of_all,
-        "professions": table,
+        "professions": [
+            {key: row[key] for key in kept}
+            | {"tone": mean_tone(skins["observed"][str(row["profession"])], row["skins"]), "asked": lean}
+            | {"tone_by_checker": mean_tone(skins["skin"][str(row["profession"])], row["skins"])}
+            for row, lean in zip(rows, asked, strict=True)
+        ],
+        "together": {
+            "leans": shares_together(*_columns(rows), verdict_rates),
+            "asked": shares_together(*_columns(asked), rates),
+            "tones": tones_together(skins["observed"], planted),
+            "tones_by_checker": tones_together(skins["skin"], planted),
+        },
     }
 
 
-def _column(rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
-    return [row[key] for row in rows]
+def _columns(rows: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+    return [[row[key] for row in rows] for key in ("share", "images", "planted")]
+
+
+def covered(found: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The professions whose planted value lies inside its interval, by name of `READERS`, from `answers`."""
+    return {
+        name: [row["profession"] for row in found["professions"] if (row[part] if part else row)["inside"]]
+        for name, (_, _, part) in READERS.items()
+    }

@@ -13,21 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.methods.gep import scores
-from analysis.methods.gep.evaluation import EQUAL, agreements
+from analysis.methods.gep.evaluation import agreements
 from analysis.methods.gep.scores import Audit
 from analysis.stats.resampling import resample_counts
 from lab.validate.gep.readings import CHECKER, ESTIMATES, WORDS
 
 RESAMPLES, LEVEL = 2000, 0.95
-MEASURES = ("tau", "mcc", "mcc_without_zeros", "pearson", "auc")
-PAIRS = (("CC", "C"), ("CLS", "CC"), ("CLS", "C"))
+MEASURES = ("tau", "mcc", "pearson", "auc")
+PAIRS = (("CC", "C"), ("CLS", "C"))
 
 
 def estimate_agreement(audits: Mapping[str, Audit], *, resamples: int = RESAMPLES, seed: int = 0) -> dict:
     """How each estimate of one setting follows the checker; `audits` by source.
 
     ``agreement``: by estimate and measure value and interval, ``auc`` being the mean over attributes; ``differences``:
-    the same of one estimate less another, as ``CLS - CC``; ``auc``: by estimate and attribute.
+    the same of one estimate less another, as ``CLS - C``; ``auc``: by estimate and attribute.
     """
     counts = resample_counts(len(audits[CHECKER].contexts), resamples, seed).astype(float)
     draws = np.vstack([np.ones(counts.shape[1]), counts])  # the audit as it is comes first
@@ -68,11 +68,10 @@ def _measures(
     estimated: NDArray[np.float64], labelled: NDArray[np.float64], areas: NDArray[np.float64]
 ) -> dict[str, NDArray[np.float64]]:
     tau, mcc, pearson, _ = agreements(estimated, labelled)
-    without = agreements(np.where(labelled.round(EQUAL) == 0, np.nan, estimated), labelled)[1]
     known = np.isfinite(areas)
     with np.errstate(invalid="ignore"):
         mean = np.where(known, areas, 0.0).sum(axis=1) / known.sum(axis=1)
-    return {"tau": tau, "mcc": mcc, "mcc_without_zeros": without, "pearson": pearson, "auc": mean}
+    return {"tau": tau, "mcc": mcc, "pearson": pearson, "auc": mean}
 
 
 def ends(values: NDArray[np.float64], level: float = LEVEL) -> list[float]:

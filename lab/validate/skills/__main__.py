@@ -1,60 +1,49 @@
-"""Accuracy of the measure of skills on rendered scenes: ``python -m lab.validate.skills``.
+"""Accuracy of the measure of skills on rendered scenes: ``python -m lab.validate.skills "exact reader" ...``.
 
 Renderings of the test scenes show what is asked for, so accuracy is that of the detector: the upper bound (the paper's
-oracle). ``--out`` keeps it, and the table of the page on PaintSkills is printed from what is kept there.
+oracle).
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 from analysis.methods.skills.scores import ACCURACY, COLUMNS, seen
 from analysis.methods.skills.tables import ALL, AVERAGE, ScoredImages, accuracy_table
 from analysis.observe.objects.detection import DetectionEngine
 from analysis.observe.objects.engines.choice import object_observer
 from analysis.observe.objects.models.toyworld_checker import ToyworldScenes
-from lab.templates import render
+from lab.pages.measured import MeasuredPage, Numbers
 from lab.validate.skills.scenes import SkillScene, draw_scene, scenes, total
-from probes import command_line
 from probes.config.measurement import Skills
 from probes.config.schema import Config
 from probes.prompts.paintskills import SKILLS
-from probes.runs.parts import write_bytes
 from probes.toyworld.checker import OBJECTS
-from probes.toyworld.checker import SKILLS_VERSION as VERSION
 from probes.toyworld.palette import paint
 
 BATCH = 32
-DETECTORS = {"exact": VERSION, "groundingdino": "toyworld's Grounding DINO"}
-SPLITS = {"object": "object", "count": "count", "spatial": "relation"}  # of each skill, kept in --out
-STORED = Path(__file__).parents[3] / "docs" / "validation" / "paintskills.json"
-ROWS = {
-    "renderings": "exact reader, renderings",
-    "grounding dino": "toyworld's Grounding DINO, renderings",
-}
-KEPT = ("skill", "split", "level", "task", "value", "low", "high", "n", "n_prompts", "shuffled", "chance")
+DETECTORS = {
+    "exact reader": 7185,
+    "toyworld's Grounding DINO": 120,
+}  # scenes of the test split that each judges
+KEPT = ("skill", "value", "low", "high", "n", "n_prompts", "shuffled", "chance")
 
 
 def engine(name: str) -> DetectionEngine:
-    """Return what looks: the exact reader, or toyworld's own Grounding DINO."""
-    if name == "exact":
+    """Return one of `DETECTORS`."""
+    if name == "exact reader":
         return ToyworldScenes()
     return object_observer(Config.model_validate({"prompts": ["a {person}"]}))[0].engine()
 
 
-def scored_images(
-    drawn: Sequence[SkillScene], pictures: np.ndarray, detector: str, rules: Skills | None = None
-) -> ScoredImages:
+def scored_images(drawn: Sequence[SkillScene], pictures: np.ndarray, detector: str) -> ScoredImages:
     """Pictures ``(n, 64, 64, 3)`` of scenes with what one of `DETECTORS` sees in them."""
     looking, rows = engine(detector), []
     for start in range(0, len(pictures), BATCH):
@@ -71,9 +60,7 @@ def scored_images(
         }
     )
     detections = seen(pd.DataFrame(rows, columns=list(COLUMNS)), len(requests), list(OBJECTS))
-    return ScoredImages(
-        samples, requests, detections, [""] * len(requests), rules or Skills(), 0.0, DETECTORS[detector]
-    )
+    return ScoredImages(samples, requests, detections, [""] * len(requests), Skills(), 0.0, detector)
 
 
 def some_scenes(number: int) -> list[SkillScene]:
@@ -85,77 +72,28 @@ def some_scenes(number: int) -> list[SkillScene]:
     ]
 
 
-def rendered(drawn: Sequence[SkillScene]) -> np.ndarray:
-    """Return the renderings of scenes, ``(n, 64, 64, 3)`` uint8."""
-    return paint(np.stack([draw_scene(one) for one in drawn]))
+def measure(detector: str, number: int | None = None) -> dict[str, Any]:
+    """The accuracy of a detector, by skill, over so many scenes; as many as the page has by default."""
+    drawn = some_scenes(number or DETECTORS[detector])
+    pictures = paint(np.stack([draw_scene(one) for one in drawn]))
+    table = accuracy_table(scored_images(drawn, pictures, detector), 0.95)
+    table = table[(table["split"] == ALL) & (table["task"] == ACCURACY)].set_index("skill", drop=False)
+    return {detector: json.loads(table[list(KEPT)].to_json(orient="index", double_precision=6))}
 
 
-def record(accuracy: pd.DataFrame, detector: str) -> dict[str, object]:
-    """Return what is kept of a measurement: its accuracies over all and by the splits of `SPLITS`."""
-    own = accuracy["split"] == accuracy["skill"].map(SPLITS)
-    kept = accuracy[(accuracy["split"] == ALL) | (own & (accuracy["task"] == ACCURACY))][list(KEPT)]
-    return {
-        "pictures": "rendered",
-        "detector": detector,
-        "images": int(accuracy.loc[accuracy["split"] == ALL, "n"].max()),
-        "accuracy": json.loads(kept.to_json(orient="records", double_precision=6)),
-    }
+def values(numbers: Numbers) -> dict[str, Any]:
+    """What the page shows of `measure`."""
+    return {"rows": numbers, "skills": (*SKILLS, AVERAGE)}
 
 
-def whole(table: pd.DataFrame, skill: str) -> pd.Series:
-    """Return the accuracy of a skill over all of its images."""
-    chosen = table[(table["skill"] == skill) & (table["split"] == ALL) & (table["task"] == ACCURACY)]
-    return chosen.iloc[0]
-
-
-def section(rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the table of the page in Markdown, from what `record` returns by name."""
-    found = {name: pd.DataFrame(row["accuracy"]) for name, row in rows.items()}
-    return render(
-        "skills",
-        rows={name: ROWS[name] for name in rows},
-        skills=(*SKILLS, AVERAGE),
-        whole=lambda name, skill: whole(found[name], skill),
-    )
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the command line's options."""
-    main = command_line.Parser(
-        prog="python -m lab.validate.skills",
-        description=__doc__.split("\n\n")[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    add = main.add_argument
-    add("--detector", choices=list(DETECTORS), default="exact")
-    add("--scenes", type=command_line.count, default=7185, help="of the test split, evenly over the skills")
-    add("--threads", type=command_line.threads, default=1)
-    add(
-        "--out",
-        type=Path,
-        default=STORED,
-        help="JSON file in which the accuracies are kept beside other rows",
-    )
-    add("--name", choices=list(ROWS), default="renderings", help="of the row in --out")
-    return main
-
-
-def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
-    torch.set_num_threads(options.threads)
-    command_line.writable(options.out)
-    drawn = some_scenes(options.scenes)
-    accuracy = accuracy_table(scored_images(drawn, rendered(drawn), options.detector), 0.95)
-    rows = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
-    rows[options.name] = record(accuracy, options.detector)
-    write_bytes(options.out, (json.dumps(rows, indent=1) + "\n").encode())
-    print(section(rows), end="")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return its exit status."""
-    return command_line.run(work, parser(), argv)
-
+PAGE = MeasuredPage(
+    "paintskills",
+    "lab.validate.skills",
+    "Measure how right the detectors of the bundled models are on rendered scenes of skills.",
+    values,
+    measure,
+    tuple(DETECTORS),
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(PAGE.main())

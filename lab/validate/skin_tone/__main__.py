@@ -1,82 +1,118 @@
-"""Hold readings of skin tone against known colours: ``python -m lab.validate.skin_tone RUN --out PAGE``.
+"""Compare readings of skin tone with known colours: ``python -m lab.validate.skin_tone [RUN]``.
 
-RUN is a generated run of toyworld whose first images are read beside renderings; the figure is put beside the page.
+The card of the ten colours is read whenever the page is written; RUN, a generated run of toyworld, has its first images
+read beside renderings. The figure is put beside the page.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from lab.validate.skin_tone.card import LIGHTS, as_files, in_lights
+from lab.pages.measured import MeasuredPage, Numbers
+from lab.validate.skin_tone.card import (
+    DRAWS,
+    LIGHTS,
+    NOISES,
+    CardPhoto,
+    as_files,
+    gaps,
+    guessed,
+    in_lights,
+    shares_right,
+)
 from lab.validate.skin_tone.figure import figure
-from lab.validate.skin_tone.page import page
-from probes import command_line
+from lab.validate.skin_tone.toyworld import (
+    PictureReading,
+    colour_of,
+    errors,
+    generated,
+    palette_tones,
+    rendered,
+)
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
 from probes.runs.run import Run
 from probes.toyworld import MODELS
 
-
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
-    main = command_line.Parser(prog="python -m lab.validate.skin_tone", description=__doc__.split("\n\n")[0])
-    main.add_argument(
-        "run",
-        type=command_line.run_directory,
-        help="a generated run of toyworld, such as of docs/validation/gep_audit.yaml",
-    )
-    main.add_argument(
-        "--images", type=command_line.count, default=100, help="of each kind (default: %(default)s)"
-    )
-    main.add_argument("--out", type=Path, default=Path("docs/validation/skin_tone.md"), help="page to write")
-    return main
+RULES, IMAGES = ("tone", "tone_ciede2000", "tone_dalleval2023"), 100  # of each kind
 
 
-def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
-    from lab.validate.skin_tone.toyworld import generated, rendered
-
-    run = Run.open(options.run)
+def measure(path: str) -> dict[str, Any]:
+    """Readings of the first images of a run of toyworld, and of renderings; the figure is drawn again."""
+    run = Run.open(path)
     if run.config.model not in MODELS:
         raise UserError(
-            f"{options.run}: expected a run of toyworld ({', '.join(MODELS)}), got one of {run.config.model}:"
+            f"{path}: expected a run of toyworld ({', '.join(MODELS)}), got one of {run.config.model}:"
             " name another run"
         )
-    command_line.writable(options.out)
+    write_bytes(PAGE.path.with_name(f"{PAGE.name}_card.png"), figure([*as_files(), *in_lights()]))
     kinds = {
-        "renderings": rendered(options.images, through_vae=False),
-        "through the autoencoder": rendered(options.images, through_vae=True),
-        "generated": generated(run, options.images),
+        "renderings": rendered(IMAGES, through_vae=False),
+        "through the autoencoder": rendered(IMAGES, through_vae=True),
+        "generated": generated(run, IMAGES),
     }
-    picture = options.out.with_name(f"{options.out.stem}_card.png")
-    write_bytes(picture, figure(_shown()))
-    write_bytes(options.out, page(kinds, picture.name, _said(run, len(kinds["generated"]))).encode())
-    print(options.out)
+    drawn = {"name": run.config.name, "model": run.config.model, "images": len(kinds["generated"])}
+    drawn |= {"steps": run.config.sampler.steps, "dtype": run.config.generate.dtype}
+    return {"run": drawn, "pictures": {kind: summary(read) for kind, read in kinds.items()}}
 
 
-def _shown() -> list:
-    """The ways of seeing the card that the figure has."""
-    files, lit = list(as_files()), {seen.name: seen for seen in in_lights("bradford")}
-    lights = [lit[name] for light in LIGHTS for name in (light, f"{light}, set right")]
-    return [files[0], files[-1], *lights]
+def summary(read: Sequence[PictureReading]) -> dict[str, Any]:
+    """What is stored of the readings of one kind of pictures, over all and by skin.
+
+    ``inside``: how much of what is read was drawn as skin, ``share``: how much of that is read, in percent, where that
+    is known; ``off``: mean and standard deviation of the errors of L*, a*, b* and the angle; ``counts``: how many were
+    read as which tone by each of `RULES`, the palette's first.
+    """
+    result: dict[str, Any] = {"n": len(read), "statuses": Counter(one.status for one in read)}
+    known, inside = any(one.exact != one.region for one in read), sum(one.inside for one in read)
+    for name, of in (("inside", "region"), ("share", "exact")):
+        whole = sum(getattr(one, of) for one in read)
+        result[name] = round(100 * inside / whole, 1) if known else None
+    skins = []
+    for skin, palette in enumerate(palette_tones()):
+        some, off = [one for one in read if one.skin == skin], errors(read, skin)
+        counts = []
+        for rule in RULES:
+            tones = Counter(getattr(one.tone, rule) for one in some if one.status == "ok")
+            first = getattr(palette, rule)
+            counts.append(sorted(tones.items(), key=lambda one, first=first: (one[0] != first, -one[1])))
+        ends = [[round(float(one), 1) for one in (column.mean(), column.std())] for column in off.T]
+        skins.append({"n": len(some), "read": len(off), "off": ends, "counts": counts})
+    return result | {"skins": skins}
 
 
-def _said(run: Run, images: int) -> str:
-    """Return how the generated pictures were drawn."""
-    config = run.config
-    return (
-        f"The generated ones are the first {images} images of the run `{config.name}` of `{config.model}`"
-        f" ({config.sampler.steps} steps, {config.generate.dtype})."
-    )
+def values(numbers: Numbers) -> dict[str, Any]:
+    """What the page shows: readings of the card, made now, and of pictures, as `measure` stores them."""
+    return {
+        **numbers,
+        "lights": ", ".join(f"{name} ({what})" for name, what in LIGHTS.items()),
+        "gaps": gaps(),
+        "draws": DRAWS,
+        "noise": [
+            (sigma, rule, shares)
+            for sigma in NOISES
+            for rule, shares in zip(("angle", "CIEDE2000"), shares_right(sigma), strict=True)
+        ],
+        "cards": readings([*as_files(), *in_lights(), *guessed()]),
+        "palette": [(colour_of(number), tone) for number, tone in enumerate(palette_tones())],
+    }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return its exit status."""
-    return command_line.run(work, parser(), argv)
+def readings(cards: Iterable[CardPhoto]) -> list[tuple[str, list[list[int | None]]]]:
+    """Return what is read from the card by each rule, a row for each way of seeing it."""
+    return [(seen.name, [[getattr(tone, rule) for tone in seen.tones] for rule in RULES]) for seen in cards]
 
+
+PAGE = MeasuredPage(
+    "skin_tone",
+    "lab.validate.skin_tone",
+    "Compare readings of skin tone with known colours.",
+    values,
+    measure,
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(PAGE.main())

@@ -3,25 +3,19 @@
 import csv
 import math
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from lab.papers import gep_floors
-from lab.papers.compare import PrintedNumber, family, number, printed_agreement
-from lab.papers.page import PAPERS, page
-from lab.papers.reproduce import main
-from lab.papers.tables import FOLDER
+from lab.papers import gep, gep_floors
+from lab.papers.compare import Cell, compared, printed_agreement
+from lab.papers.reproduce import main, page
+from lab.papers.tables import FOLDER, read_table
+from probes.errors import UserError
 
 ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture(scope="module")
-def sections():
-    return {name: section() for name, section in PAPERS.items()}
 
 
 def plain(name):
@@ -31,24 +25,25 @@ def plain(name):
 
 
 @pytest.mark.lab
-def test_the_page_is_current():
+def test_the_page_is_current(capsys):
     stored = (ROOT / "docs" / "validation" / "reproduction.md").read_text(encoding="utf-8")
-    assert page() == stored, "run: python -m lab.papers.reproduce --out docs/validation/reproduction.md"
+    assert page() == stored, "run: python -m lab.papers.reproduce > docs/validation/reproduction.md"
+    assert main([]) == 0 and capsys.readouterr().out == stored
 
 
 # GEP
 
 
-def test_gep_table_3_follows_from_the_printed_vectors(sections):
+def test_gep_table_3_follows_from_the_printed_vectors():
     """By hand: the mean of the absolute printed differences."""
     vectors = {}
     for row in plain("gep2023_table13_14_gep_vectors"):
         vectors.setdefault((row["setting"], row["model"]), []).append(abs(float(row["difference"])))
-    rows = [row for row in sections["gep"].rows if re.search(r"from Table 1[34]", row.table)]
-    own = {row.quantity: row for row in rows}
+    (table,) = [one for one in gep.printed_tables() if one.table == "3 from 13, 14"]
+    own = {cell.name: cell for cell in table.cells}
     assert len(own) == 6
     for row in plain("gep2023_table3"):
-        found = own[f"GEP, {row['model']}, {row['setting']}"]
+        found = own[f"{row['setting']}, {row['model']}"]
         assert found.recomputed == pytest.approx(np.mean(vectors[row["setting"], row["model"]]))
         assert found.printed == float(row["gep_human"]) and found.agrees == "rounded"
 
@@ -80,15 +75,7 @@ def test_one_attribute_may_differ_where_the_score_does_not():
     assert tests.loc["dress", "p_adjusted"] == pytest.approx(15 * p)
 
 
-# Page, command, tables
-
-
-def test_only_one_paper_is_written(tmp_path, capsys):
-    out = tmp_path / "new" / "page.md"
-    assert main(["--only", "gep", "--out", str(out)]) == 0
-    text = out.read_text(encoding="utf-8")
-    assert "## GEP (Zhang et al. 2023)" in text and "## Wu et al. 2025" not in text
-    assert capsys.readouterr().out.strip() == str(out) and text == page(["gep"])
+# Tables
 
 
 @pytest.mark.parametrize(
@@ -103,16 +90,13 @@ def test_only_one_paper_is_written(tmp_path, capsys):
         (b"\xff\xfe\x00", "expected a CSV table in UTF-8"),
     ],
 )
-def test_a_faulty_table_is_one_clear_line(tmp_path, capsys, text, fault):
-    folder = tmp_path / "reference"
-    shutil.copytree(FOLDER, folder)
-    path = folder / "gep2023_table3.csv"
-    path.unlink() if text is None else path.write_bytes(text)
-    out = tmp_path / "page.md"
-    assert main(["--only", "gep", "--data", str(folder), "--out", str(out)]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and str(path) in error and fault in error
-    assert not out.exists()
+def test_a_faulty_table_is_one_clear_line(tmp_path, text, fault):
+    path = tmp_path / "gep2023_table3.csv"
+    if text is not None:
+        path.write_bytes(text)
+    with pytest.raises(UserError) as error:
+        read_table("gep2023_table3", ["model", "gep_human"], numeric=["gep_human"], folder=tmp_path)
+    assert "\n" not in str(error.value) and str(path) in str(error.value) and fault in str(error.value)
 
 
 def test_reference_tables_stand_with_their_sources():
@@ -143,11 +127,10 @@ def test_reference_tables_stand_with_their_sources():
 )
 def test_agreement(printed, recomputed, decimals, expected):
     assert printed_agreement(printed, recomputed, decimals) == expected
-    assert PrintedNumber("", "", "", printed, recomputed, decimals).agrees == expected
+    assert Cell("", printed, recomputed, decimals).agrees == expected
 
 
-def test_a_family_leaves_out_what_is_not_printed():
-    own = family("q", "Table 1", "Eq. 1", [("a", 0.1, 0.104), ("b", math.nan, 0.3), ("c", 0.2, 0.9)], 2)
-    assert [row.quantity for row in own.rows] == ["a", "c"] and own.rounded == 1
-    assert [row.quantity for row in own.disagreeing] == ["c"] and own.largest == pytest.approx(0.7)
-    assert number(-0.00001) == "0.0000" and number(math.nan) == "—"
+def test_what_is_not_printed_is_left_out():
+    own = compared("q", "1", "Eq. 1", 2, [("a", 0.1, 0.104), ("b", math.nan, 0.3), (("c", "d"), 0.2, 0.9)])
+    assert [cell.name for cell in own.cells] == ["a", "c, d"] and own.counts == {"rounded": 1, "no": 1}
+    assert [cell.name for cell in own.disagreeing] == ["c, d"] and own.largest == pytest.approx(0.7)

@@ -1,8 +1,5 @@
 """Known answers of an audit by professions: tones, deviations from even, and the page of what is stored."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,13 +8,12 @@ from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
 from lab.train.work.measure import profession_rows, verdict_rates
-from lab.validate.dalleval.answers import answer, mean_tone, shares_together
+from lab.validate.dalleval.__main__ import PAGE
+from lab.validate.dalleval.answers import answers, covered, mean_tone, shares_together
 from lab.validate.dalleval.network_readings import answer_rates, network_leans
-from lab.validate.dalleval.page import page
 from probes.toyworld.world import load_world
 
 SKINS = np.array(["skin_1", "skin_2", "skin_3"])
-DOCS = Path(__file__).parents[4] / "docs" / "validation"
 
 
 def readings(leans, skins, images=40, seed=0):
@@ -50,10 +46,15 @@ def test_planted_values_lie_inside_as_often_as_intervals_say():
         {name: one.skins for name, one in world.professions.items()},
         images=400,
     )
-    found = answer(profession_rows(said, world), said, verdict_rates(world))
+    said = said.assign(observed=said["skin"], answer=np.where(said["verdict"] > 0, "male", "female"))
+    rates = verdict_rates(world)
+    found = answers(profession_rows(said, world), said, rates, rates)
     leans = [row["inside"] for row in found["professions"]]
     tones = [row["tone"]["inside"] for row in found["professions"]]
     assert np.mean(leans) >= 0.85 and np.mean(tones) >= 0.85 and len(found["professions"]) == 20
+    assert covered(found)["leans"] == [row["profession"] for row in found["professions"] if row["inside"]]
+    assert covered(found)["leans"] == covered(found)["asked"]
+    assert covered(found)["tones"] == covered(found)["tones_by_checker"]
     away = [row["lean"] - row["planted"] for row in found["professions"]]
     assert np.abs(away).max() < 0.12 and abs(np.mean(away)) < 0.02
 
@@ -70,8 +71,7 @@ def test_all_professions_together_are_tested_by_pearsons_chi_square():
 
 
 def test_the_page_is_that_of_the_stored_numbers():
-    stored = json.loads((DOCS / "dalleval_answers.json").read_text(encoding="utf-8"))
-    assert (DOCS / "dalleval_answers.md").read_text(encoding="utf-8") == page(stored)
+    assert PAGE.path.read_text("utf-8") == PAGE.text()
 
 
 def test_leans_by_answers_are_set_right_for_how_often_the_network_errs():

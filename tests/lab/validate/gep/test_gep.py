@@ -1,7 +1,6 @@
 """Estimates of an audit against the checker: areas by scikit-learn, the page of the results."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,13 +8,11 @@ from scipy import stats
 from sklearn.metrics import matthews_corrcoef, roc_auc_score
 
 from analysis.methods.gep.scores import Audit, by_context
-from lab.validate.gep import __main__ as command
+from lab.validate.gep.__main__ import PAGE
 from lab.validate.gep.agreement import estimate_agreement
-from lab.validate.gep.page import page
 from lab.validate.gep.readings import CHECKER, ESTIMATES, WORDS
 from lab.validate.gep.result import _setting
 
-DOCS = Path(__file__).parents[4] / "docs" / "validation"
 NAMES = ("boots", "dress", "tie", "hat", "gloves")
 
 
@@ -57,19 +54,19 @@ def test_the_page_is_made_of_results_one_model_at_a_time(tmp_path, capsys):
     settings = {setting: _setting(one) for setting, one in audits.items()} | {"explicit": {}}
     settings["explicit"] = _setting(made(np.random.default_rng(9), setting="explicit"))
     result = {"steps": 5, "dtype": "float32", "images": 96, "clip": "0", "settings": settings}
-    text = page({"toyworld": result, "toyworld-null": result})
+    text = PAGE.text({"toyworld": result, "toyworld-null": result})
     score = f"{settings['neutral']['score'][CHECKER]['score']:.4f}"
     assert f"| toyworld-null | neutral | checker | {score} |" in text
     (tmp_path / "audits.json").write_text(json.dumps({"toyworld": result}))
-    assert command.main(["--out", str(tmp_path / "audits.md")]) == 0
-    assert (tmp_path / "audits.md").read_text(encoding="utf-8") == page({"toyworld": result})
-    assert command.main(["--out", str(tmp_path / "other.md")]) == 2
+    assert PAGE.main(["--out", str(tmp_path / "audits.md")]) == 0
+    assert (tmp_path / "audits.md").read_text(encoding="utf-8") == PAGE.text({"toyworld": result})
+    assert PAGE.main(["--out", str(tmp_path / "other.md")]) == 2
     assert "name a run" in capsys.readouterr().err
 
 
 def test_the_page_in_the_documentation_shows_the_results():
-    results = json.loads((DOCS / "gep_audits.json").read_text(encoding="utf-8"))
-    assert (DOCS / "gep_audits.md").read_text(encoding="utf-8") == page(results)
+    results = PAGE.stored()
+    assert PAGE.path.read_text(encoding="utf-8") == PAGE.text()
     assert [*results] == ["toyworld", "toyworld-mirror", "toyworld-null"]
     for result in results.values():
         assert result["images"] == 2560

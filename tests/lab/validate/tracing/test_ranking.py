@@ -1,20 +1,17 @@
 """Methods of localisation where the place is known by wiring, and the page that holds them against it."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from lab.validate.tracing import methods
+from lab.validate.tracing.__main__ import PAGE
 from lab.validate.tracing.methods import PlaceScores
-from lab.validate.tracing.page import page
 from lab.validate.tracing.ranking import STRUCTURE_METHODS, rank_structure, subject_of
 from probes.models import loading
 from probes.toyworld.places import known_places
 
-DOCS = Path(__file__).parents[4] / "docs" / "validation"
 NAME = "toyworld-cross-4"
 
 
@@ -68,6 +65,5 @@ def test_swaps_do_all_and_undo_nothing_where_either_place_is_enough():
 
 
 def test_the_page_of_the_docs_is_current():
-    stored = json.loads((DOCS / "tracing.json").read_text(encoding="utf-8"))
-    assert list(stored) == [*known_places("located"), *known_places("structures")]
-    assert (DOCS / "tracing.md").read_text(encoding="utf-8") == page(stored)
+    assert list(PAGE.stored()) == [*known_places("located"), *known_places("structures")]
+    assert PAGE.path.read_text("utf-8") == PAGE.text()
