@@ -2,7 +2,7 @@
 
 With labels alone an attribute is in an image where a normal variable falls below its frequency's quantile
 (`draw_images`). With a classifier beside them images have just the frequencies of Tables 11 and 12, 80 a word; it
-reads them with the areas under the curve of Table 16 (CLS), and where it errs by word more into the first word's images.
+reads them with the areas under the curve of Table 16 (CLS); where it errs by word, more into the first word's images.
 """
 
 from __future__ import annotations
