@@ -64,27 +64,27 @@ def measure(names: Sequence[str], *, part: int = 1, seed: int = 0) -> dict[str, 
         simulations, measured = SWEEPS[name]
         result = measured(max(2, simulations // part), seed)
         table, beside = (result, None) if isinstance(result, pd.DataFrame) else result
-        found[name] = {"rows": summaries(table)} | ({"beside": BESIDE[name](beside)} if beside else {})
+        found[name] = {"rows": summaries(table)} | ({"beside": _rounded(beside)} if beside else {})
         print(name, file=sys.stderr, flush=True)
     return found
+
+
+def _rounded(rows: list[dict]) -> list[dict]:
+    return [{name: round(v, 4) if isinstance(v, float) else v for name, v in row.items()} for row in rows]
 
 
 def _biases(rows: list[dict]) -> dict[str, Any]:
     """How many scores are within `audits.NEAR` of the truth on average, the farthest, and how far tau is off."""
     off = pd.DataFrame(rows)
-    found = {"rows": len(off), "near": int((off["score"].abs() <= audits.NEAR).sum())}
-    found["farthest"] = round(float(off["score"].abs().max()), 4)
+    found = {
+        "rows": len(off),
+        "near": (off["score"].abs() <= audits.NEAR).sum(),
+        "farthest": off["score"].abs().max(),
+    }
     if "ceiling" in off:
         known = off[(off["n"] < audits.IMAGES) & (off["ceilings"] > 0.9)]
-        found["tau"] = round(float((known["ceiling"] - known["tau"]).abs().max()), 3)
+        found["tau"] = (known["ceiling"] - known["tau"]).abs().max()
     return found
-
-
-def _rounded(rows: list[dict]) -> list[dict]:
-    return [{name: round(v, 3) if isinstance(v, float) else v for name, v in row.items()} for row in rows]
-
-
-BESIDE: dict[str, Callable] = {"probes": _rounded, "labels": _biases, "powered": _biases}
 
 
 def _lines(stored: dict[str, dict[str, Any]], name: str, label: str) -> list[list[str]]:
@@ -98,7 +98,8 @@ def page(stored: dict[str, dict[str, Any]]) -> str:
     return render(
         "statistics",
         rows=lambda *names: [line for name in names for line in _lines(stored, *name.partition("=")[::2])],
-        beside={name: stored[name]["beside"] for name in BESIDE},
+        widths=stored["probes"]["beside"],
+        biases={name: _biases(stored[name]["beside"]) for name in ("labels", "powered")},
         default="3 against 3, 3 of the reference",
         objects=objects.OBJECTS,
         many=objects.MANY,
@@ -132,11 +133,13 @@ def work(options: argparse.Namespace) -> None:
     write_bytes(options.out, page(stored).encode())
 
 
-def _text(one: dict[str, Any]) -> str:
+def _text(one: dict[str, list[dict]]) -> str:
     """What is stored of a sweep, a line a row."""
-    rows = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in one["rows"])
-    more = f',\n "beside": {json.dumps(one["beside"], ensure_ascii=False)}' if "beside" in one else ""
-    return f'{{"rows": [\n  {rows}\n ]{more}}}'
+    parts = (
+        f'"{name}": [\n  ' + ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n ]"
+        for name, rows in one.items()
+    )
+    return "{" + ", ".join(parts) + "}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
