@@ -10,13 +10,13 @@ import pytest
 from analysis.tables.stage import measure
 from lab.validate.models.calibrate import KEYS, PAGE, main, page, replaced
 from probes.runs.run import Run
-from tests.analysis.synthetic_run import configure, write_run
+from tests.analysis.synthetic_run import NINE, configure, write_run
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """A measured run of the null world."""
-    run = Run.open(write_run(tmp_path_factory.mktemp("model") / "run", prompts=2, steps=2))
+    run = Run.open(write_run(tmp_path_factory.mktemp("model") / "run", prompts=4, steps=2, indicators=NINE))
     measure(configure(run, model="toyworld-null", measure={"bootstrap": 20, "permutations": 20}))
     return run.path
 
@@ -61,4 +61,6 @@ def test_a_null_run_gives_gaps_and_rejections(model, tmp_path):
     assert own != [row for row in before["gaps"] if row["model"] == "toyworld-null"]
     others = [[row for row in one["gaps"] if row["model"] != "toyworld-null"] for one in (stored, before)]
     assert others[0] == others[1]
+    rates = {row["quantity"]: row for row in stored["exchanged"] if row["model"] == "toyworld-null"}
+    assert all(0 <= rates["z₀"][name] <= 1 for name in ("against_0", "against_words"))
     assert (tmp_path / "page.md").read_text("utf-8") == page(stored)
