@@ -38,7 +38,7 @@ def rendered(model, images, seed):
 
 def as_run(model, table):
     """What `measure` asks of a run."""
-    images = table.rename(columns={"triplet": "prompt"})[["prompt", "seed", "indicator"]]
+    images = table[["triplet", "seed", "indicator"]].rename(columns={"triplet": "prompt"})
     counts = object_table(
         images,
         table[list(LEAST)].to_numpy(dtype=int),
