@@ -35,15 +35,6 @@ def headline_gaps(run: Run, contrast: str = "masculine-feminine") -> pd.DataFram
     return pd.DataFrame(rows)
 
 
-def rejection_table(p_values: dict[str, tuple[np.ndarray, np.ndarray]]) -> pd.DataFrame:
-    """How often both tests of a gap reject at 5 %, one row per quantity, from `permuted_p_values`."""
-    rows = []
-    for label, (flips, words) in p_values.items():
-        rates = {"against_0": (flips < 0.05).mean(), "gaps": len(flips)}
-        rows.append({"quantity": label, **rates, "against_words": (words < 0.05).mean(), "sides": len(words)})
-    return pd.DataFrame(rows)
-
-
 def permuted_p_values(
     pairs: StoredSimilarities, names: Sequence[str], *, size: int = 3, permutations: int = 2000
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:

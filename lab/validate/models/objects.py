@@ -33,7 +33,6 @@ from analysis.tables.objects.claims import (
 )
 from analysis.tables.objects.detector_error import by_lemma, count_errors
 from analysis.tables.objects.statistics import object_statistics
-from lab.templates import render
 from lab.validate.runs import whole_run
 from probes.errors import UserError
 from probes.prompts.grammar.nouns import lemma
@@ -180,11 +179,6 @@ def page_rows(paths: Sequence[Path], *, runs: int = 100) -> list[dict]:
         row = {"model": model, **counted([findings(reading) for reading in own])}
         rows.append(row | {"runs": len(own), "drawn": runs} | _covered(coverage(own, runs=runs)))
     return rows
-
-
-def page_section(rows: Sequence[dict]) -> str:
-    """Return the section of the calibration page, in Markdown, from the rows of `page_rows`."""
-    return render("calibration_objects", runs=rows[0]["drawn"], rows=rows)
 
 
 def _covered(table: pd.DataFrame) -> dict:

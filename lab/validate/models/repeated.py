@@ -14,14 +14,11 @@ from scipy import stats
 from analysis.report.figures.atlas import atlas_rows
 from analysis.study import contrasts
 from analysis.tables.registry import read
-from lab.templates import render
 from lab.validate.models.claims import ATLAS, KINDS, Truth, said
 from probes.runs.run import Run
 
-TITLE = "## What the reports of several runs claim"
 LEVEL = 0.95  # of the intervals of rates over runs
 APART = ("gep_score", ", attributes")  # a table by which runs are counted apart, and how they are named
-RATES = ("any_false", "unhedged", "right", "small")  # of runs or cards
 
 
 def counted_claims(run: Run) -> dict:
@@ -60,16 +57,6 @@ def grouped_claims(runs: Sequence[Run]) -> list[dict]:
     return [_group(*names, own) for names, own in table.groupby(["model", "noise"], sort=False)]
 
 
-def claims_section(groups: Sequence[dict]) -> str:
-    """The section of the calibration page, in Markdown, from `grouped_claims`; a stored group may have a ``note``."""
-    return render(
-        "calibration_claims",
-        title=TITLE,
-        models=[one | {name: rate(**one[name]) for name in RATES} for one in groups],
-        kinds=[{"model": one["name"], "noise": one["noise"]} | row for one in groups for row in one["kinds"]],
-    )
-
-
 def _group(name: str, noise: str, runs: pd.DataFrame) -> dict:
     """Claims of the reports of all runs of a model and a kind of noise."""
     filled = sum(claim.kind == ATLAS for own in runs["claims"] for claim in own)
@@ -104,20 +91,3 @@ def rate(hits: int, n: int) -> dict:
         return {"hits": hits, "n": n, "share": None, "low": None, "high": None}
     interval = stats.binomtest(hits, n).proportion_ci(LEVEL, method="exact")
     return {"hits": hits, "n": n, "share": hits / n, "low": float(interval.low), "high": float(interval.high)}
-
-
-def put_section(page: str, section: str) -> str:
-    """A page with its section of the same title (the first line) replaced, or with the section at its end."""
-    title = section.partition("\n")[0]
-    before, there, after = page.partition(title + "\n")
-    if not there:
-        return page.rstrip("\n") + "\n\n" + section
-    rest = after.find("\n## ")
-    return before + section + (after[rest:] if rest >= 0 else "")
-
-
-def section_of(page: str, title: str) -> str:
-    """A page's section of this title, or nothing."""
-    _, there, after = page.partition(title + "\n")
-    rest = after.find("\n## ")
-    return f"{title}\n{after[:rest] if rest >= 0 else after}".rstrip("\n") + "\n" if there else ""

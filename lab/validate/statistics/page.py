@@ -1,126 +1,109 @@
-"""The page on error rates of tests and coverage of intervals.
+"""The page on error rates of tests and coverage of intervals, from docs/validation/statistics.json.
 
-``python -m lab.validate.statistics.page --out docs/validation/statistics.md`` writes it. Every number of the page is
-simulated when it is made.
+``python -m lab.validate.statistics.page`` writes it; with ``--measure NAME ...`` it simulates these sweeps anew first
+(`SWEEPS`; minutes each, all of them an hour and more), and keeps what is stored of the others.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
 
 from lab.templates import render
-from lab.validate.statistics import audits, contexts, labelled_audits, profession_pages
-from lab.validate.statistics import objects as statistics_objects
-from lab.validate.statistics.probes import probe_coverage
-from lab.validate.statistics.rare import design_gaps, rare_equivalence, shared_noise_rejections
-from lab.validate.statistics.rates import ANY, COVERAGE, REJECTION, Rates
-from lab.validate.statistics.shares import (
-    PLACES,
-    floor_rejections,
-    interplay_claims,
-    largest_coverage,
-    selected_coverage,
-    share_coverage,
-)
-from lab.validate.statistics.side_shares import side_share_coverage
-from lab.validate.statistics.simulation import (
-    gap_coverage,
-    gap_rejections,
-    object_coverage,
-    object_rejections,
-)
-from lab.validate.statistics.words import (
-    HOSTILE,
-    LEANING,
-    ODD,
-    ODD_LEANING,
-    PICTURES,
-    PICTURES_LEANING,
-    WORD_WORLDS,
-    spread_rejections,
-    word_rejections,
-)
-from lab.validate.statistics.worlds import COVERAGE_WORLDS, OBJECT_WORLDS
+from lab.validate.statistics import audits, gaps, objects, report_pages, traces
+from lab.validate.statistics.rates import lines, summaries
 from probes import command_line
+from probes.errors import parse_json
 from probes.runs.parts import write_bytes
 
-SELECTED = (0.93, 1.0)  # what was selected is to be covered at least as often
-WORDS = {"sizes": ((2, 2, 1), (3, 3, 1), (3, 3, 3), (5, 5, 1)), "prompts": (24, 100), "stream": 500}
-ODD_WORDS = {"sizes": ((2, 2, 3), (3, 3, 3), (5, 5, 3)), "stream": 980}
-PICTURE_WORDS = {"sizes": ((3, 3, 3),), "stream": 1010}
-POWER_SIZES = ((2, 2, 1), (3, 3, 1), (3, 3, 2), (3, 3, 3))
+PAGE = Path(__file__).parents[3] / "docs/validation/statistics.md"
+# By its name in the page: simulations a world, and what simulates them.
+SWEEPS: dict[str, tuple[int, Callable[[int, int], Any]]] = {
+    "gaps": (4000, gaps.gap_rejections),
+    "gap_coverage": (2000, gaps.gap_coverage),
+    "design": (2000, gaps.design_gaps),
+    "words": (500, gaps.words),
+    "words_leaning": (500, gaps.words_leaning),
+    "words_hostile": (500, gaps.words_hostile),
+    "words_odd": (1000, gaps.words_odd),
+    "words_pictures": (1000, gaps.words_pictures),
+    "rare": (2000, gaps.rare_equivalence),
+    "side_shares": (500, gaps.side_share_coverage),
+    "shared": (2000, gaps.shared_noise_rejections),
+    "objects": (4000, objects.object_rejections),
+    "object_coverage": (2000, objects.object_coverage),
+    "claims": (100, objects.claim_rates),
+    "hints": (26, objects.hint_rates),
+    "correction": (100, objects.correction_coverage),
+    "profession_pages": (300, report_pages.profession_pages),
+    "labelled_pages": (500, report_pages.labelled_pages),
+    "shares": (250, traces.share_coverage),
+    "selected": (250, traces.selected_coverage),
+    "largest": (125, traces.largest_coverage),
+    "floors": (125, traces.floor_rejections),
+    "interplay": (62, traces.interplay_claims),
+    "probes": (100, traces.probe_coverage),
+    "labels": (100, audits.label_coverage),
+    "units": (100, audits.unit_rejections),
+    "powered": (200, audits.powered_coverage),
+    "powered_rejections": (200, audits.powered_rejections),
+    "compared": (200, audits.compared_scores),
+}
 
 
-def page(
-    *,
-    columns: int = 4000,
-    tables: int = 800,
-    families: int = 600,
-    resamples: int = 1000,
-    runs: int = 200,
-    seed: int = 0,
-) -> str:
-    """The page in Markdown; what takes longest is simulated less often."""
-    simulations = columns // 2
-    few, traces, fits = (max(2, simulations // part) for part in (4, 8, 20))
-    options = {"simulations": simulations, "seed": seed}
-    intervals, half = options | {"resamples": resamples}, {"resamples": max(2, resamples // 2), "seed": seed}
-    of_probes, probe_widths = probe_coverage(simulations=fits, resamples=resamples, seed=seed)
-    rejected, covered = design_gaps(**intervals)
-    shown = rejected["test"] == "a warning is shown"
-    rejections = {
-        "objects": object_rejections(objects=columns, tables=tables, seed=seed),
-        "gaps": gap_rejections(simulations=columns, families=families, seed=seed),
-        "words": word_rejections(WORD_WORLDS, **WORDS, **options),
-        "design": rejected[~shown],
-        "design_words": word_rejections(**options),
-        "odd": word_rejections(ODD, **ODD_WORDS, **options),
-        "pictures": word_rejections(PICTURES, **PICTURE_WORDS, **options),
-        "spreads": spread_rejections(**options),
-        "rare": rare_equivalence(**intervals),
-        "shared": shared_noise_rejections(**options),
-        "floors": floor_rejections(maps=traces, seed=seed),
+def measure(names: Sequence[str], *, part: int = 1, seed: int = 0) -> dict[str, dict[str, Any]]:
+    """Simulate these sweeps, with one in so many of their simulations; `rows` of each, and what stands `beside`."""
+    found = {}
+    for name in names:
+        simulations, measured = SWEEPS[name]
+        result = measured(max(2, simulations // part), seed)
+        table, beside = (result, None) if isinstance(result, pd.DataFrame) else result
+        found[name] = {"rows": summaries(table)} | ({"beside": _rounded(beside)} if beside else {})
+        print(name, file=sys.stderr, flush=True)
+    return found
+
+
+def _rounded(rows: list[dict]) -> list[dict]:
+    return [{name: round(v, 4) if isinstance(v, float) else v for name, v in row.items()} for row in rows]
+
+
+def _biases(rows: list[dict]) -> dict[str, Any]:
+    """How many scores are within `audits.NEAR` of the truth on average, the farthest, and how far tau is off."""
+    off = pd.DataFrame(rows)
+    found = {
+        "rows": len(off),
+        "near": (off["score"].abs() <= audits.NEAR).sum(),
+        "farthest": off["score"].abs().max(),
     }
-    powers = {
-        "leaning": word_rejections(LEANING, **WORDS, **options),
-        "warnings": rejected[shown],
-        "odd_power": word_rejections(ODD_LEANING, **ODD_WORDS, **options),
-        "pictures_power": word_rejections((LEANING[0], *PICTURES_LEANING), **PICTURE_WORDS, **options),
-        "power": word_rejections(LEANING, sizes=POWER_SIZES, **options),
-        "interplay": interplay_claims(
-            simulations=max(2, traces // 2), resamples=half["resamples"] // 2, seed=seed
-        ),
-    }
-    coverage = {
-        "gap_coverage": gap_coverage(**intervals),
-        "object_coverage": object_coverage(objects=simulations, seed=seed),
-        "design_coverage": covered,
-        "side_shares": side_share_coverage(simulations=few, **half),
-        "shares": share_coverage(simulations=few, resamples=resamples, seed=seed),
-        "probes": of_probes,
-    }
-    selected = {
-        "selected": selected_coverage(simulations=few, **half),
-        "largest": largest_coverage(simulations=traces, **half),
-    }
-    kinds = ((rejections, REJECTION), (powers, ANY), (coverage, COVERAGE), (selected, SELECTED))
-    rates = {name: Rates(table, bounds) for kind, bounds in kinds for name, table in kind.items()}
+    if "ceiling" in off:
+        known = off[(off["n"] < audits.IMAGES) & (off["ceilings"] > 0.9)]
+        found["tau"] = (known["ceiling"] - known["tau"]).abs().max()
+    return found
+
+
+def _lines(stored: dict[str, dict[str, Any]], name: str, label: str) -> list[list[str]]:
+    """The lines of a sweep, `label` before each."""
+    rows = lines(stored[name]["rows"])
+    return [[f"{label}: {first}", *rest] for first, *rest in rows] if label else rows
+
+
+def page(stored: dict[str, dict[str, Any]]) -> str:
+    """The page in Markdown, from what is stored of every sweep."""
     return render(
         "statistics",
-        rates=rates,
-        claims=statistics_objects.page_section(simulations=runs, seed=seed),
-        audits=audits.page_section(simulations=runs, seed=seed),
-        contexts=contexts.page_section(simulations=runs, seed=seed),
-        profession_pages=profession_pages.page_section(simulations=runs, seed=seed),
-        labelled_audits=labelled_audits.page_section(simulations=5 * runs // 2, seed=seed),
-        probe_widths=probe_widths,
-        **{"columns": columns, "tables": tables, "families": families, "resamples": resamples},
-        **{"seed": seed, "simulations": simulations, "few": few, "fewer": traces, "fitted_probes": fits},
-        **{"first": OBJECT_WORLDS[0], "object_worlds": OBJECT_WORLDS, "cover": COVERAGE_WORLDS[0]},
-        **{"word_worlds": (*WORD_WORLDS, *LEANING), "hostile": HOSTILE, "odd": ODD, "places": PLACES},
+        rows=lambda *names: [line for name in names for line in _lines(stored, *name.partition("=")[::2])],
+        widths=stored["probes"]["beside"],
+        biases={name: _biases(stored[name]["beside"]) for name in ("labels", "powered")},
+        default="3 against 3, 3 of the reference",
+        objects=objects.OBJECTS,
+        many=objects.MANY,
+        near=audits.NEAR,
     )
 
 
@@ -128,34 +111,35 @@ def parser() -> argparse.ArgumentParser:
     """The command line's options."""
     main = command_line.Parser(
         prog="python -m lab.validate.statistics.page",
-        description="Simulate how often tests reject and intervals cover, and write the page.",
+        description="Write the page on error rates from what is stored, simulating parts of it anew first.",
     )
-    add, whole = main.add_argument, command_line.whole_number
-    add("--columns", type=whole(2, 1_000_000), default=4000, help="simulations of a test or interval")
-    add("--tables", type=command_line.count, default=800, help="simulations of a test of a whole table")
-    add("--families", type=command_line.count, default=600, help="simulations of an adjustment over a family")
-    add("--resamples", type=command_line.count, default=1000, help="of each bootstrap")
-    add(
-        "--runs",
-        type=command_line.count,
-        default=200,
-        help="simulated runs a world of claims about objects, and audits a world",
+    main.add_argument(
+        "--measure", nargs="+", choices=SWEEPS, default=[], metavar="NAME", help=f"of {', '.join(SWEEPS)}"
     )
-    add("--seed", type=command_line.seed, default=0)
-    add("--out", type=Path, help="page to write; printed if not given")
+    main.add_argument(
+        "--out", type=Path, default=PAGE, help="page to write; its numbers stand in a .json beside it"
+    )
     return main
 
 
-def work(arguments: argparse.Namespace) -> None:
+def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    options = vars(arguments)
-    out = options.pop("out")
-    if out:
-        command_line.writable(out)
-    text = page(**options)
-    if out:
-        write_bytes(out, text.encode())
-    print(out or text, end="\n" if out else "")
+    file = command_line.writable(options.out).with_suffix(".json")
+    stored = parse_json((file if file.is_file() else PAGE.with_suffix(".json")).read_text("utf-8"))
+    if options.measure:
+        stored |= measure(options.measure)
+        text = ",\n".join(f"{json.dumps(name)}: {_text(one)}" for name, one in stored.items())
+        write_bytes(file, f"{{\n{text}\n}}\n".encode())
+    write_bytes(options.out, page(stored).encode())
+
+
+def _text(one: dict[str, list[dict]]) -> str:
+    """What is stored of a sweep, a line a row."""
+    parts = (
+        f'"{name}": [\n  ' + ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n ]"
+        for name, rows in one.items()
+    )
+    return "{" + ", ".join(parts) + "}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

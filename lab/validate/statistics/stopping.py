@@ -10,13 +10,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.methods.stopping.gaps import MEASURE, RUN, SequentialGap, gap_after
@@ -25,9 +25,9 @@ from analysis.stats.confidence_sequences import sequence_interval
 from analysis.stats.word_test import prompt_gaps
 from analysis.tables.similarities.word_gap import SideWords
 from lab.templates import render
-from lab.validate.statistics import words
-from lab.validate.statistics.rare import NOISE, draw_design
-from lab.validate.statistics.worlds import GAP_WORLDS, draw_gaps
+from lab.validate.statistics import worlds
+from lab.validate.statistics.rates import AT_LEAST, AT_MOST, COLUMNS, lines, summaries
+from lab.validate.statistics.worlds import CHANGED, NOISE, DrawnWords, GapWorld, draw_words
 from probes import command_line
 from probes.runs.parts import write_bytes
 
@@ -35,7 +35,6 @@ Array = NDArray[np.float64]
 FEWEST, EVERY, MOST, LEVEL, FIXED = 12, 8, 240, 0.95, 24
 LOOKS = (*range(FEWEST, MOST, EVERY), MOST)
 STOPS, BOUNDED = "stops itself", "whole range"
-TYPE_I, COVERAGE = 0.055, 0.945  # what is beyond is bold
 DELTA, WORDS_DELTA = (
     0.3,
     0.02,
@@ -43,66 +42,70 @@ DELTA, WORDS_DELTA = (
 SIZES, REFERENCES = (3, 3, 0), 3  # words a side and of the reference, as in the default configuration
 TOGETHER = 100  # audits of words that are drawn at a time
 TRUTH = 4000  # audits over whose prompts the gap of a leaning world of words is the mean
+# worlds whose number of prompts the page shows
+TAKEN = (
+    "normal",
+    "lognormal",
+    "5 % change, either way",
+    "two sides, no lean",
+    "near-synonyms",
+    "all images differ",
+)
+TAKEN += (
+    "normal, d_z 0.5",
+    "normal, d_z 1",
+    "5 % change by 1",
+    "lean 0.3",
+    "lean 0.6",
+    "lean .4, all differ",
+)
 
 
 @dataclass(frozen=True)
 class PromptWorld:
-    """Differences of prompts: `draw` gives values of mean 0 and standard deviation `sd`, shape (n_prompts, n_audits).
-
-    ``reach``: no value is larger, where such a bound is known.
-    """
+    """Differences of prompts with their standard deviation; ``reach``: no value is larger, where it is known."""
 
     name: str
-    draw: Callable[[int, int, np.random.Generator], Array]
-    sd: float = 1.0
-    mean: float = 0.0
+    gaps: GapWorld
+    sd: float
     reach: float | None = None
 
 
-def _gaps(name: str) -> Callable[..., Array]:
-    return lambda n, audits, rng: draw_gaps(name, n, audits, rng, n_seeds=1)[:, 0]
+def _spread(kind: str) -> tuple[float, float, float | None]:
+    """Of a kind of differences the noise of its seeds, the standard deviation of a prompt's, and its reach."""
+    squares = {"normal": 1, "heavy tails (t, 3 degrees)": 3, "skewed (exponential)": 1}
+    if kind in squares:
+        return 0.5, float(np.sqrt(squares[kind] + 0.25)), None
+    if kind.startswith("5 % change"):
+        share = CHANGED if kind.endswith("either way") else CHANGED * (1 - CHANGED)
+        return 0.0, float(np.sqrt(share + NOISE**2)), 1 + 10 * NOISE
+    if kind.endswith("-1 or 1"):
+        return 0.0, float(np.sqrt(float(kind.split()[0]) / 100)), 1.0
+    return 0.0, float(np.sqrt((np.e - 1) * np.e if kind == "lognormal" else 4 / np.log(3))), None
 
 
-def _binary(frequency: float, n: int, audits: int, rng: np.random.Generator) -> Array:
-    return (rng.random((n, audits)) < frequency) * rng.choice([-1.0, 1.0], (n, audits))
+def _world(kind: str, name: str = "", mean: float | None = None, d_z: float = 0.0) -> PromptWorld:
+    seeds, sd, reach = _spread(kind)
+    return PromptWorld(name or kind, GapWorld(kind, d_z * sd if mean is None else mean, seeds), sd, reach)
 
 
-def _scales(n: int, audits: int, rng: np.random.Generator) -> Array:
-    """Normal values; prompts have standard deviations from 1 to 3, evenly in their logarithms."""
-    return rng.standard_normal((n, audits)) * 3 ** rng.random((n, audits))
-
-
-_NORMAL, _HEAVY, _SKEWED = (float(np.sqrt(square + 0.25)) for square in (1, 3, 1))
-_LOGNORMAL = float(np.sqrt((np.e - 1) * np.e))
-_CHANGED = 0.05  # what one prompt in so many changes, by at most
-_REACH = 1 + 10 * NOISE
-_EITHER, _ONE_WAY = (float(np.sqrt(square + NOISE**2)) for square in (_CHANGED, _CHANGED * (1 - _CHANGED)))
-_one_way, _lognormal = partial(draw_design, "5 % change, one way"), partial(draw_design, "lognormal")
+ORDER = (
+    "normal|heavy tails (t, 3 degrees)|scales 1 to 3|skewed (exponential)|lognormal|5 % change, either way"
+)
+ORDER += "|5 % change, one way|2 % are -1 or 1|10 % are -1 or 1|50 % are -1 or 1"
 PROMPT_WORLDS = (
-    PromptWorld("normal", _gaps(GAP_WORLDS[0]), _NORMAL),
-    PromptWorld("heavy tails (t, 3 degrees)", _gaps(GAP_WORLDS[1]), _HEAVY),
-    PromptWorld("scales 1 to 3", _scales, float(np.sqrt(4 / np.log(3)))),
-    PromptWorld("skewed (exponential)", _gaps(GAP_WORLDS[2]), _SKEWED),
-    PromptWorld("lognormal", _lognormal, _LOGNORMAL),
-    PromptWorld(
-        "5 % change, either way", partial(draw_design, "5 % change, either way"), _EITHER, reach=_REACH
-    ),
-    PromptWorld("5 % change, one way", _one_way, _ONE_WAY, reach=_REACH),
-    *(
-        PromptWorld(f"{100 * q:g} % are -1 or 1", partial(_binary, q), float(np.sqrt(q)), reach=1.0)
-        for q in (0.02, 0.1, 0.5)
-    ),
-    PromptWorld("normal, at δ", _gaps(GAP_WORLDS[0]), _NORMAL, DELTA * _NORMAL),
-    PromptWorld("normal, d_z 0.5", _gaps(GAP_WORLDS[0]), _NORMAL, 0.5 * _NORMAL),
-    PromptWorld("normal, d_z 1", _gaps(GAP_WORLDS[0]), _NORMAL, _NORMAL),
-    PromptWorld("heavy tails, d_z 0.5", _gaps(GAP_WORLDS[1]), _HEAVY, 0.5 * _HEAVY),
-    PromptWorld("lognormal, d_z 0.5", _lognormal, _LOGNORMAL, 0.5 * _LOGNORMAL),
-    PromptWorld("lognormal, d_z -0.5", _lognormal, _LOGNORMAL, -0.5 * _LOGNORMAL),
-    PromptWorld("5 % change by 1", _one_way, _ONE_WAY, _CHANGED, _REACH),
+    *map(_world, ORDER.split("|")),
+    _world("normal", "normal, at δ", d_z=DELTA),
+    _world("normal", "normal, d_z 0.5", d_z=0.5),
+    _world("normal", "normal, d_z 1", d_z=1.0),
+    _world("heavy tails (t, 3 degrees)", "heavy tails, d_z 0.5", d_z=0.5),
+    _world("lognormal", "lognormal, d_z 0.5", d_z=0.5),
+    _world("lognormal", "lognormal, d_z -0.5", d_z=-0.5),
+    _world("5 % change, one way", "5 % change by 1", CHANGED),
 )
 WORD_WORLDS = (
-    *(*words.WORD_WORLDS, *words.HOSTILE, *words.ODD, *words.PICTURES),
-    *(*words.LEANING, *words.ODD_LEANING, *words.PICTURES_LEANING),
+    *(*worlds.WORDS, *worlds.HOSTILE, *worlds.ODD, *worlds.PICTURES),
+    *(*worlds.LEANING, *worlds.ODD_LEANING, *worlds.PICTURES_LEANING),
 )
 
 
@@ -114,7 +117,7 @@ class PromptAudits:
     bound: float | None = None
 
     def after(self, audit: int, n: int, reach: str) -> SequentialGap:
-        """Return what an audit that stops by itself knows after n prompts."""
+        """What an audit that stops by itself knows after n prompts."""
         bound = self.bound if reach == MEASURE else None
         found = sequence_interval(self.values[:n, audit], level=LEVEL, reach=bound)
         ends = found.low, found.high
@@ -129,7 +132,7 @@ class WordAudits:
     within: Sequence[NDArray]
 
     def after(self, audit: int, n: int, reach: str) -> SequentialGap:
-        """Return what an audit that stops by itself knows after n prompts."""
+        """What an audit that stops by itself knows after n prompts."""
         sizes = [self.sides[0].shape[1], self.sides[1].shape[1], self.sides[0].shape[0]]
         names = SideWords(*([f"{group}{k}" for k in range(size)] for group, size in zip("abr", sizes)))
 
@@ -143,11 +146,10 @@ class WordAudits:
         return found
 
 
-Audits = PromptAudits | WordAudits
-
-
-def outcomes(audits: Audits, count: int, within: float, *, bounded: bool) -> dict[str, list[SequentialGap]]:
-    """Return where each of so many audits ends under each design, by the design's name."""
+def outcomes(
+    audits: PromptAudits | WordAudits, count: int, within: float, *, bounded: bool
+) -> dict[str, list]:
+    """Where each of so many audits ends under each design, by the design's name."""
     asked = StopQuestion(
         GAP, "z0", "cosine", ("masculine", "feminine"), within, LEVEL, FEWEST, EVERY, MOST, RUN
     )
@@ -166,8 +168,9 @@ def outcomes(audits: Audits, count: int, within: float, *, bounded: bool) -> dic
 
 
 def counts(ends: Sequence[SequentialGap], truth: float, within: float) -> dict[str, float]:
-    """Return counts of wrong answers, intervals that hold the truth and answers of each kind, and prompts taken."""
-    low, high = (np.nan_to_num([getattr(end, side) for end in ends], nan=inf) for side, inf in _ENDS)
+    """Counts of wrong answers, intervals that hold the truth and answers of each kind, and prompts taken."""
+    low = np.nan_to_num([end.low for end in ends], nan=-np.inf)
+    high = np.nan_to_num([end.high for end in ends], nan=np.inf)
     leans = np.where(low > 0, FIRST, np.where(high < 0, SECOND, OPEN))
     small = (leans == OPEN) & (-within < low) & (high < within)
     wrong = leans != OPEN if truth == 0 else leans == (SECOND if truth > 0 else FIRST)
@@ -185,46 +188,38 @@ def counts(ends: Sequence[SequentialGap], truth: float, within: float) -> dict[s
     }
 
 
-_ENDS = (("low", -np.inf), ("high", np.inf))
-
-
 def of_prompts(number: int, audits: int) -> dict[str, Any]:
-    """Return how each design answers in a world of differences of prompts."""
-    world = PROMPT_WORLDS[number]
-    values = world.draw(MOST, audits, np.random.default_rng([0, 1100, number])) + world.mean
-    within, bounded = DELTA * world.sd, world.reach is not None
-    ends = outcomes(PromptAudits(values, world.reach), audits, within, bounded=bounded)
-    return _row("prompts", world.name, world.mean, within, ends)
+    """How each design answers in a world of differences of prompts."""
+    world, rng = PROMPT_WORLDS[number], np.random.default_rng([0, 1100, number])
+    values, within = world.gaps.draw(MOST, audits, rng)[:, 0], DELTA * world.sd
+    ends = outcomes(PromptAudits(values, world.reach), audits, within, bounded=world.reach is not None)
+    return _row("prompts", world.name, world.gaps.mean, within, ends)
 
 
 def of_words(number: int, audits: int) -> dict[str, Any]:
-    """Return how each design answers in a world of vectors of words."""
+    """How each design answers in a world of vectors of words."""
     world, ends = WORD_WORLDS[number], {}
     for part, start in enumerate(range(0, audits, TOGETHER)):
         some = min(TOGETHER, audits - start)
-        drawn = _drawn(number, MOST, some, part)
+        drawn = _drawn(number, MOST, some, np.random.default_rng([0, 1200, number, part]))
         found = outcomes(WordAudits(drawn.sides, drawn.within), some, WORDS_DELTA, bounded=True)
         ends = {name: [*ends.get(name, []), *found[name]] for name in found}
     return _row("words", world.name, true_gap(number), WORDS_DELTA, ends)
 
 
 def true_gap(number: int) -> float:
-    """Return the gap of a world over other prompts and other words: 0 where no side is meant to be nearer."""
+    """The gap of a world over other prompts and other words: 0 where no side is meant to be nearer."""
     if not WORD_WORLDS[number].lean:
         return 0.0
-    rng = np.random.default_rng([0, 1200, number, TRUTH])
-    gaps = []
+    rng, gaps = np.random.default_rng([0, 1200, number, TRUTH]), []
     for _ in range(0, TRUTH, TOGETHER):
-        drawn = _drawn(number, FIXED, TOGETHER, rng=rng)
+        drawn = _drawn(number, FIXED, TOGETHER, rng)
         gaps.append(prompt_gaps(drawn.sides[0], drawn.sides[1], drawn.within[:2]).mean(axis=0))
     return float(np.concatenate(gaps).mean())
 
 
-def _drawn(
-    number: int, prompts: int, audits: int, part: int = 0, rng: np.random.Generator | None = None
-) -> words.DrawnWords:
-    rng = rng or np.random.default_rng([0, 1200, number, part])
-    return words.draw_words(WORD_WORLDS[number], SIZES, prompts, audits, rng, references=REFERENCES)
+def _drawn(number: int, prompts: int, audits: int, rng: np.random.Generator) -> DrawnWords:
+    return draw_words(WORD_WORLDS[number], SIZES, prompts, audits, rng, references=REFERENCES)
 
 
 def _row(part: str, name: str, truth: float, within: float, ends: dict[str, Any]) -> dict[str, Any]:
@@ -238,21 +233,28 @@ def _row(part: str, name: str, truth: float, within: float, ends: dict[str, Any]
     }
 
 
-def rate(row: dict[str, int], name: str) -> str:
-    """Return the share of audits in percent with its Monte Carlo error, bold where it is beyond what was promised."""
-    share = row[name] / row["audits"]
-    mark = "**" if {"wrong": share > TYPE_I, "covered": share < COVERAGE}[name] else ""
-    return f"{mark}{100 * share:.1f}{mark} ({100 * np.sqrt(share * (1 - share) / row['audits']):.1f})"
+def rate_rows(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """Rates of wrong answers where nothing leans, and coverage where a side is nearer (`rates.COLUMNS`)."""
+    found = []
+    for row in rows:
+        kind, what, key = (
+            (AT_LEAST, "coverage", "covered") if row["truth"] else (AT_MOST, "a lean claimed", "wrong")
+        )
+        for design, count in row["designs"].items():
+            rate = count[key] / count["audits"]
+            found.append((row["world"], f"{design}: {what}", kind, rate, count["audits"], 0))
+    return pd.DataFrame(found, columns=list(COLUMNS)).sort_values(
+        ["kind", "test"], ascending=False, kind="stable"
+    )
 
 
 def page(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the page."""
+    """The page, from the stored rows of all worlds."""
     return render(
         "stopping",
-        nulls=[row for row in rows if not row["truth"]],
-        leaning=[row for row in rows if row["truth"]],
+        rates=lines(summaries(rate_rows(rows))),
+        taken=[row for row in rows if row["world"] in TAKEN],
         designs=(STOPS, BOUNDED),
-        rate=rate,
         **{"fewest": FEWEST, "every": EVERY, "most": MOST, "delta": DELTA, "words_delta": WORDS_DELTA},
     )
 
@@ -273,16 +275,22 @@ def parser() -> argparse.ArgumentParser:
     return main
 
 
+def measure(audits: int = 1000) -> list[dict[str, Any]]:
+    """Simulate all worlds: hours at the default size."""
+    parts = [(of_prompts, number, audits) for number in range(len(PROMPT_WORLDS))]
+    parts += [(of_words, number, max(audits // 2, 1)) for number in range(len(WORD_WORLDS))]
+    rows = []
+    for measured, *about in parts:
+        rows.append(measured(*about))
+        print(rows[-1]["world"], file=sys.stderr, flush=True)
+    return rows
+
+
 def work(options: argparse.Namespace) -> None:
     """Simulate all worlds, store what was found, and write the page from it."""
     stored = command_line.writable(options.out).with_suffix(".json")
     if options.audits:
-        worlds = [(of_prompts, number, options.audits) for number in range(len(PROMPT_WORLDS))]
-        worlds += [(of_words, number, max(options.audits // 2, 1)) for number in range(len(WORD_WORLDS))]
-        rows = []
-        for measured, *about in worlds:
-            rows.append(measured(*about))
-            print(rows[-1]["world"], file=sys.stderr, flush=True)
+        rows = measure(options.audits)
         write_bytes(stored, ("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n").encode())
     write_bytes(options.out, page(json.loads(stored.read_text("utf-8"))).encode())
 

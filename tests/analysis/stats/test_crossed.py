@@ -8,7 +8,7 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 from analysis.stats.crossed import FEW_SEEDS, crossed_mean
-from lab.validate.statistics.rare import draw_shared
+from lab.validate.statistics.worlds import draw_shared
 
 
 @pytest.mark.parametrize(("share", "seed"), [(0.5, 0), (0.0, 1)])

@@ -15,7 +15,7 @@ from analysis.methods.tracing.method import METHOD
 from analysis.methods.tracing.shares import share_table, total_table
 from analysis.report.section import sentences
 from analysis.tables.spec import Measured
-from lab.validate.statistics.shares import OPPOSING, TWO_PLACES, two_place_effects
+from lab.validate.statistics.traces import OPPOSING, TWO_PLACES, two_place_effects
 from probes.config.schema import Config
 from probes.stages.trace.variants import Variant
 

@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections import Counter
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,7 +16,7 @@ from analysis.tables.stage import measure
 from lab.validate.models import calibrate
 from lab.validate.models import claims as reported
 from lab.validate.models.claims import Claim, Truth, of_attributes, of_objects, of_professions
-from lab.validate.models.repeated import claims_section, counted_claims, grouped_claims
+from lab.validate.models.repeated import counted_claims, grouped_claims
 from probes.config.schema import Config
 from probes.runs.run import Run
 from tests.analysis import synthetic_run
@@ -108,17 +107,16 @@ def test_the_section_counts_runs_by_model_and_noise(path, tmp_path):
     assert [row["right"] for row in rows] == [1, 0, 0] and [row["primary"] for row in rows] == [1, 1, 1]
     assert rows[1]["false"] == len(rows[1]["claims"]) > rows[1]["unhedged"] > 0
     assert rows[1]["cells"] == len(read(runs[0], "gap").query("step >= 0 and metric == 'cosine'"))
-    text = claims_section(json.loads(json.dumps(grouped_claims(runs))))
-    assert "| toyworld-null | own | 1 | 1 of 1 (100.0 %, 2.5 % to 100.0 %) |" in text
-    assert "| toyworld-null | independent | 1 | 1 of 1 " in text
+    groups = json.loads(json.dumps(grouped_claims(runs)))
+    stored = json.loads(calibrate.PAGE.with_suffix(".json").read_text("utf-8"))
+    text = calibrate.page(stored | {"claims": groups})
+    assert "| toyworld-null | own | 1 of 1 (2.5 to 100.0 %) |" in text
+    assert "| toyworld-null | independent | 1 of 1 " in text
     cards = sum(claim.kind == reported.CARDS for claim in rows[0]["claims"])
-    assert f"| toyworld | own | cards | {cards} | 0 | 0 | 0 |" in text
-
-
-def test_the_sections_of_the_docs_are_those_of_what_is_stored():
-    page = Path(calibrate.__file__).parents[3] / "docs/validation/calibration.md"
-    text, stored = page.read_text("utf-8"), json.loads(calibrate.stored_claims(page).read_text("utf-8"))
-    assert calibrate.claims_sections(text, stored) == text
+    [counted] = [row for row in groups[0]["kinds"] if row["kind"] == reported.CARDS]
+    assert (counted["claims"], counted["hedged"], counted["false"]) == (cards, 0, 0)
+    dots = sum(claim.kind == reported.ATLAS for claim in rows[1]["claims"])
+    assert f"| toyworld-null | own | {reported.ATLAS} | {dots} | 0 | {dots} | 1 |" in text
 
 
 def test_a_claim_is_false_where_it_contradicts_what_was_planted():

@@ -9,6 +9,7 @@ import pytest
 
 from analysis.stats.object_counts import object_table
 from analysis.tables.objects.claims import DETECTOR, HEDGED, HOLDS
+from lab.validate.models import calibrate
 from lab.validate.models import objects as checked
 from lab.validate.models.objects import (
     RunReading,
@@ -16,7 +17,6 @@ from lab.validate.models.objects import (
     coverage,
     findings,
     page_rows,
-    page_section,
 )
 from tests.analysis.tables.objects.test_claims import SIDES, counts_of, presence, table_of
 
@@ -78,11 +78,13 @@ def test_drawn_runs_are_covered(readings):
     assert table["intervals"].between(1, 8).all()
 
 
-def test_the_section_has_a_row_of_claims_and_one_of_coverage(readings, monkeypatch):
+def test_the_page_has_claims_and_coverage_in_a_row(readings, monkeypatch):
     monkeypatch.setattr(checked, "read_run", lambda path: readings[int(path.name)])
-    text = page_section(json.loads(json.dumps(page_rows([Path("0"), Path("1")], runs=4))))
-    claims, covered = [line.split(" | ") for line in text.splitlines() if line.startswith("| toyworld |")]
+    rows = json.loads(json.dumps(page_rows([Path("0"), Path("1")], runs=4)))
+    stored = json.loads(calibrate.PAGE.with_suffix(".json").read_text("utf-8"))
+    section = calibrate.page(stored | {"objects": rows}).partition("## Objects said to differ")[2]
+    [cells] = [line.split(" | ") for line in section.splitlines() if line.startswith("| toyworld |")]
     table = coverage(readings, runs=4).set_index("treatment")
-    assert claims[1] == "2" and int(claims[2]) == sum((findings(r)["claim"] == HOLDS).sum() for r in readings)
-    assert covered[1] == f"{100 * table.loc['corrected', 'covered']:.1f} %"
-    assert covered[2] == f"{100 * table.loc['as detected', 'covered']:.1f} %"
+    assert cells[1] == "2" and int(cells[2]) == sum((findings(r)["claim"] == HOLDS).sum() for r in readings)
+    assert cells[6] == f"{100 * table.loc['corrected', 'covered']:.1f} %"
+    assert cells[7].removesuffix(" |") == f"{100 * table.loc['as detected', 'covered']:.1f} %"
