@@ -1,23 +1,23 @@
-"""Independent sample of a benchmark model's images: ``python -m lab.train.base.independent toyworld --out FILE``.
+"""Independent sample of a benchmark model's images: ``python -m lab measure independent toyworld --out FILE``.
 
 A sample of fresh prompts, in the form of the papers' and made at random from the toy world's grammar, each drawn with
-the three words from one noise and read by the checker. A study's figures, from other prompts and seeds, are held
-against it (`lab.validate.models.calibrate --scores`).
+the three words from one noise and read by the checker. A study's figures, from other prompts and seeds, are compared
+with it (`lab.validate.models.calibrate --scores`).
 """
 
-import argparse
 import io
-import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
+import torch
 
 from lab.train.base.captions import article, random_caption
-from lab.train.base.measure import add_arguments, load, sample
+from lab.train.base.measure import benchmark_pipeline, sample
 from probes import command_line
 from probes.runs.parts import write_bytes
+from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WEIGHTS
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.world import GROUPS, World, load_world
 
@@ -42,40 +42,23 @@ def fresh_prompts(world: World, images: int, seed: int = 70_001) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
-def independent_sample(pipeline, world: World, images: int, **sampling) -> pd.DataFrame:
-    """`fresh_prompts` with what the checker sees: a bool column a thing."""
-    table = fresh_prompts(world, images)
+def measure(
+    model: Annotated[str, (*BENCHMARK_MODELS, *TRANSFORMERS)],
+    *,
+    out: Annotated[Path, "Parquet file to write"] = Path("independent.parquet"),
+    images: Annotated[int, "of each indicator"] = 2000,
+    steps: int = 10,
+    threads: int = 1,
+) -> None:
+    """Write `fresh_prompts` with what the checker sees: a bool column a thing."""
+    command_line.writable(out)
+    torch.set_num_threads(threads)
+    pipeline, scale = benchmark_pipeline(WEIGHTS / model)
+    sampling, table = {"steps": steps, "guidance_scale": scale}, fresh_prompts(load_world(model), images)
     seen = read_images(sample(pipeline, table["prompt"].tolist(), table["seed"].tolist(), **sampling))
-    return pd.concat([table, seen[list(THINGS)].reset_index(drop=True)], axis=1)
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
-    main = command_line.Parser(
-        prog="python -m lab.train.base.independent", description=__doc__.split("\n\n")[0]
-    )
-    add_arguments(main, steps=10)
-    main.add_argument("--images", type=command_line.count, default=2000, help="of each indicator")
-    main.add_argument("--out", type=Path, required=True, help="Parquet file to write")
-    return main
-
-
-def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
-    command_line.writable(options.out)
-    pipeline, sampling = load(options)
-    table = independent_sample(pipeline, load_world(options.model), options.images, **sampling)
-    table.attrs = {"model": options.model, **sampling}
+    table = pd.concat([table, seen[list(THINGS)].reset_index(drop=True)], axis=1)
+    table.attrs = {"model": model, **sampling}
     file = io.BytesIO()
     table.to_parquet(file, index=False)
-    write_bytes(options.out, file.getvalue())
-    print(options.out)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return its exit status."""
-    return command_line.run(work, parser(), argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    write_bytes(out, file.getvalue())
+    print(out)

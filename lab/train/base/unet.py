@@ -8,18 +8,9 @@ import numpy as np
 import torch
 from diffusers import DDIMScheduler, UNet2DConditionModel
 from diffusers.models.attention_processor import AttnProcessor
-from safetensors.torch import save_file
 from transformers import CLIPTextModel
 
-from lab.train.base.loop import (
-    CPU_HAS_BFLOAT16,
-    Budget,
-    Log,
-    MovingAverage,
-    mixed_precision,
-    rank,
-    train_loop,
-)
+from lab.train.base.loop import CPU_HAS_BFLOAT16, Budget, Log, mixed_precision, train_loop
 
 CONFIG = {
     "sample_size": 16,
@@ -59,8 +50,8 @@ class Lots:
     """Random draws of training: rows without repetition until all have been, dropped captions, noise, timesteps."""
 
     def __init__(self, count: int, batch_size: int, seed: int):
-        self.generator = torch.Generator().manual_seed(seed + 1000 * rank())
-        self.rng = np.random.default_rng(seed + 1000 * rank())
+        self.generator = torch.Generator().manual_seed(seed)
+        self.rng = np.random.default_rng(seed)
         self.count, self.batch_size = count, batch_size
         self.order, self.cursor = self.rng.permutation(count), 0
 
@@ -91,6 +82,21 @@ def quick_attention(unet: UNet2DConditionModel, device: str) -> Iterator[None]:
         unet.set_attn_processor(usual)
 
 
+def spread_times(order: torch.Tensor, power: float, generator: torch.Generator) -> torch.Tensor:
+    """Timesteps 1000 u ** power with u even on [0, 1), stratified, in an order: a permutation of their numbers."""
+    strata = (order + torch.rand(len(order), generator=generator)) / len(order)
+    return (1000 * strata**power).long().clamp(0, 999)
+
+
+def noised(
+    clean: torch.Tensor, power: float, generator: torch.Generator
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Noised latents, float16, and their timesteps (:func:`spread_times`), in an order at random."""
+    times = spread_times(torch.randperm(len(clean), generator=generator), power, generator)
+    noise = torch.randn(clean.shape, generator=generator)
+    return DDIMScheduler(**SCHEDULER).add_noise(clean, noise, times).half(), times
+
+
 def velocity_loss(
     unet: UNet2DConditionModel,
     latents: torch.Tensor,
@@ -106,8 +112,7 @@ def velocity_loss(
     clean = latents.to(device).float()
     noise = torch.randn(clean.shape, generator=lots.generator).to(device)
     # stratified timesteps: the loss of a batch varies less than with independent ones
-    strata = (torch.arange(batch_size) + torch.rand(batch_size, generator=lots.generator)) / batch_size
-    times = (1000 * strata**time_power).long().clamp(0, 999).to(device)
+    times = spread_times(torch.arange(batch_size), time_power, lots.generator).to(device)
     noisy = scheduler.add_noise(clean, noise, times).contiguous(memory_format=torch.channels_last)
     target = scheduler.get_velocity(clean, noise, times)
     with mixed_precision(device):
@@ -130,48 +135,37 @@ def train_unet(
     budget: Budget,
     log: Log,
     *,
-    batch_size: int = 32,
-    learning_rate: float = 1e-3,
+    batch_size: int,
+    learning_rate: float,
+    decay: float,
+    device: str,
+    seed: int,
+    weights: Path,
+    zone_weight: float,
+    time_power: float,
     drop: float = 0.1,
-    decay: float = 0.998,
-    device: str = "cpu",
-    seed: int = 0,
-    checkpoint: Path | None = None,
-    zone_weight: float = 1.0,
-    time_power: float = 1.0,
-) -> int:
+) -> None:
     """Train denoiser and text encoder in place on latents and captions; the average of the weights is what remains.
 
     Latents are ``(n, 4, 16, 16)``, tokens ``(n, 32)``; a share ``drop`` of the rows gets the ``empty`` caption's. The
-    error of cells in ``zones`` ``(n, 16, 16)`` counts ``zone_weight`` times. Timesteps are 1000 u ** time_power with u
-    even on [0, 1): below 1, noisy ones come up more often, as what a word makes likely is settled while there is much
+    error of cells in ``zones`` ``(n, 16, 16)`` counts ``zone_weight`` times. With a ``time_power`` below 1 noisy
+    timesteps come up more often (:func:`spread_times`), as what a word makes likely is settled while there is much
     noise.
     """
     unet.to(device, memory_format=torch.channels_last).train()
     module = torch.nn.ModuleDict({"unet": unet, "encoder": encoder.to(device).train()})
-    average = MovingAverage(module, decay)
     lots = Lots(len(latents), batch_size, seed)
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:
         rows = lots.rows()
         dropped = lots.dropped(drop).to(device)
-        states = encoder(
-            torch.where(dropped[:, None], empty.to(device), tokens[rows].to(device))
-        ).last_hidden_state
+        captions = torch.where(dropped[:, None], empty.to(device), tokens[rows].to(device))
+        states = encoder(captions).last_hidden_state
         return velocity_loss(unet, latents[rows], states, zones[rows], lots, zone_weight, time_power)
 
-    def save() -> None:
-        if checkpoint is not None and rank() == 0:
-            state = {name: value.detach().cpu().clone() for name, value in module.state_dict().items()}
-            state |= {name: value.cpu().clone() for name, value in average.values.items()}
-            save_file({name: value.contiguous() for name, value in state.items()}, checkpoint)
-
     with quick_attention(unet, device):
-        steps = train_loop(module, loss_of, budget, log, learning_rate, 0.01, average, save=save)
-    average.copy_to(module)
+        train_loop(module, loss_of, budget, log, learning_rate, decay=decay, weights=weights)
     module.eval()
-    save()
-    return steps
 
 
 @torch.no_grad()

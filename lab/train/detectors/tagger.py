@@ -14,7 +14,8 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,11 @@ from analysis.observe.checkpoints import read_weights
 from analysis.observe.features.registry import FEATURES
 from analysis.observe.features.texts import text_vectors
 from analysis.observe.objects.tags.ram import TAG_LIST, THRESHOLDS, Ram, pixels
-from lab.train.base.loop import Budget, Log, MovingAverage, mixed_precision, train_loop
+from lab.train.base.loop import Budget, mixed_precision
 from lab.train.detectors.dino import SETTINGS as DETECTOR
-from lab.train.detectors.pictures import batches
-from lab.train.detectors.tagged_images import TAG_NAMES, TaggedImages
-from lab.train.detectors.weights import export, save_weights
+from lab.train.detectors.pictures import Pictures, batches
+from lab.train.detectors.tagged_images import TAG_NAMES
+from lab.train.stages import Options
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import LEAST, PERSON, TAGS, drawable_area, drop_isolated, read_colours
 from probes.toyworld.draw import SIZE
@@ -154,32 +155,21 @@ def cell_loss(model: Ram, tokens: torch.Tensor, cover: NDArray[np.bool_]) -> tor
     return F.binary_cross_entropy_with_logits(likeness, torch.from_numpy(cover).float())
 
 
-def train_tagger(
-    model: Ram,
-    pictures: TaggedImages,
-    budget: Budget,
-    log: Log,
-    *,
-    batch_size: int = 32,
-    learning_rate: float | None = None,
-    seed: int = 0,
-    checkpoint: Path | None = None,
-    whole: bool = False,
-) -> Ram:
-    """Train all but the tags' embeddings, and the image encoder only if `whole`; the model gets a moving average.
+def lessons(
+    model: Ram, pictures: Pictures, options: Options, budget: Budget, whole: bool = False
+) -> tuple[Ram, Ram, Callable[[int], dict[str, torch.Tensor]]]:
+    """What learns (all but the tags' embeddings, and the image encoder only if `whole`), what is stored, the loss.
 
-    The learning rate is 2e-3 as a rule, and 5e-4 for the whole model, which is trained in mixed precision, on pictures
-    at random with `sampling_weights`.
+    The whole model is trained in mixed precision, on pictures at random with `sampling_weights`.
     """
-    torch.manual_seed(seed)
-    wanted, rows = pictures.truth.astype(np.float32), batches(len(pictures.images), batch_size, seed)
+    torch.manual_seed(options.seed)
+    wanted, rows = pictures.truth.astype(np.float32), batches(len(pictures), options.batch, options.seed)
     if whole:
         wanted = clearness(pictures.images, pictures.truth)
-        rows = _by_weight(sampling_weights(wanted), batch_size, seed)
+        rows = _by_weight(sampling_weights(wanted), options.batch, options.seed)
     seen = None if whole else encoded(model, pictures.images)
     model.visual_encoder.requires_grad_(whole)
     model.label_embed.requires_grad_(False)
-    average = MovingAverage(model, 0.98 if whole else 0.995)
 
     def logits_of(chosen: NDArray[np.intp]) -> tuple[torch.Tensor, torch.Tensor]:
         if seen is not None:
@@ -198,17 +188,13 @@ def train_tagger(
         wrong = ((logits > 0) != truth).float().sum(1).mean()
         return {"loss": named + cells, "named": named, "cells": cells, "wrong": wrong}
 
-    def save() -> None:
-        if checkpoint is not None:
-            save_weights(model, checkpoint, overwrite=average.values)
-
-    rate = learning_rate or (5e-4 if whole else 2e-3)
-    train_loop(model, loss_of, budget, log, rate, 0.01, average, save=save)
-    average.copy_to(model)
-    return model.eval()
+    return model, model, loss_of
 
 
-def thresholds(model: Ram, pictures: TaggedImages, batch: int = 64) -> list[float]:
+whole_lessons = partial(lessons, whole=True)
+
+
+def thresholds(model: Ram, pictures: Pictures, batch: int = 64) -> list[float]:
     """For each tag the probability above which it is said, by `best_thresholds` on pictures not trained on."""
     return best_thresholds(chances(model, pictures.images, batch), pictures.truth)
 
@@ -234,8 +220,7 @@ def best_thresholds(probabilities: NDArray[np.floating], truth: NDArray[np.bool_
     return [round(float(limit), 4) for limit in grid[far.argmin(1)]]
 
 
-def export_tagger(model: Ram, folder: Path, limits: Sequence[float]) -> None:
-    """Write weights, settings, tags and thresholds as the observe stage reads them."""
-    export(model, folder, SETTINGS)
+def export_tags(folder: Path, limits: Sequence[float]) -> None:
+    """Write tags and thresholds as the observe stage reads them."""
     (folder / TAG_LIST).write_text("\n".join(TAG_NAMES) + "\n")
     (folder / THRESHOLDS).write_text("".join(f"{limit}\n" for limit in limits))

@@ -35,13 +35,13 @@ def read_sample(path: Path) -> tuple[str, pd.DataFrame]:
     except (OSError, pa.ArrowException) as error:
         raise UserError(
             f"--scores: {path}: expected a Parquet file ({type(error).__name__}): make it by "
-            "python -m lab.train.base.independent"
+            "python -m lab measure independent"
         ) from error
     missing = [name for name in COLUMNS if name not in table] + ["model"] * ("model" not in table.attrs)
     if missing:
         raise UserError(
             f"--scores: {path}: expected what the checker saw of a benchmark model, got no {missing[0]!r}: make it by "
-            "python -m lab.train.base.independent"
+            "python -m lab measure independent"
         )
     return table.attrs["model"], table
 
