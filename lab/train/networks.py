@@ -9,19 +9,19 @@ image encoder, too, on ram's pictures and from its weights.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, make_dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from analysis.observe.checkpoints import fit, read_weights
 from analysis.observe.questions.toyworld_network import AnswerNetwork
 from lab.train.base.clip import save_clip
-from lab.train.base.loop import Budget, Log, save_weights, train_loop
+from lab.train.base.loop import Budget, Lessons, Log, save_weights, train_loop
 from lab.train.detectors import dino, dino_training, sam, tagged_images, tagger
 from lab.train.detectors.pictures import Pictures, make_labelled, make_pictures, make_questioned
 from lab.train.features import clip, resnet
@@ -34,8 +34,6 @@ from probes.toyworld import WEIGHTS
 HELD_BACK = "held-back.npz"
 CALIBRATION = 90_001  # seed of renderings that say the tagger's thresholds
 COMMON = {"minutes": 0.0, "warmup": 100, "clip": 1.0, "decay": 0.0}
-Losses = Callable[[int], dict[str, Tensor]]
-Lessons = Callable[[Any, Pictures, Options, Budget], tuple[nn.Module, nn.Module, Losses]]
 
 
 def recipe(numbers: dict[str, Any]) -> type:
@@ -55,7 +53,7 @@ class Network:
     folder: str
     new: Callable[[], nn.Module]
     draw: Callable[..., Pictures]
-    lessons: Lessons
+    lessons: Callable[[Any, Pictures, Options, Budget], Lessons]
     export: Callable[[Any, Path, Options], None]
     numbers: tuple[float, ...]
     more: dict[str, Any]
@@ -161,20 +159,14 @@ def export_timm(described: Any, model: nn.Module, folder: Path, options: Options
 
 def draw_tagged(options: Options) -> Pictures:
     """Draw what the tagger learns from, and write what is held back for its thresholds."""
-    pictures, held_back = tagged_images.make_tagged_images(
-        options.pictures, options.drawn, options.seed, options.runs, options.words, options.rare
-    )
+    numbers = options.pictures, options.drawn, options.seed, options.rare
+    pictures, held_back = tagged_images.make_tagged_images(*numbers)
     held_back.save(options.work / HELD_BACK)
     return pictures
 
 
 TAGGED = {
     "drawn": (Annotated[int, command_line.whole_number(0), "images by each model"], 240),
-    "runs": (
-        Annotated[Sequence[Path], "runs of toyworld's models, a fifth of whose prompts is held back"],
-        (),
-    ),
-    "words": (Annotated[int, "random images of each triplet of a run"], 4),
     "rare": (Annotated[int, "times that captions of further images by each model name every tag"], 0),
     "calibration": (Annotated[int, "fresh renderings, for the thresholds"], 1_000),
 }

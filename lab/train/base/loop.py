@@ -12,6 +12,8 @@ import torch
 from safetensors.torch import save_file
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+# what learns of a model, what is stored of it, and the loss of each step, which is the one named ``loss``
+Lessons = tuple[torch.nn.Module, torch.nn.Module, Callable[[int], dict[str, torch.Tensor]]]
 CPU_HAS_BFLOAT16 = torch.backends.cpu.get_cpu_capability().startswith("AVX512")
 
 

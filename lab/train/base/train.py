@@ -14,15 +14,15 @@ from typing import Annotated
 
 import numpy as np
 import torch
-from diffusers import AutoencoderKL, UNet2DConditionModel
+from diffusers import AutoencoderKL
 from transformers import CLIPTextModel, CLIPTokenizer
 
 from lab.train.base import checkpoints
 from lab.train.base import clip as clip_training
 from lab.train.base import unet as unet_training
 from lab.train.base import vae as vae_training
-from lab.train.base.data import Drawings, make_drawings
-from lab.train.base.loop import Budget, Log, save_weights
+from lab.train.base.data import make_drawings
+from lab.train.base.loop import save_weights
 from lab.train.base.tokenizer import encode, train_tokenizer
 from lab.train.stages import Options, Stage, Trainer
 from probes.models.pretrained import from_folder
@@ -101,36 +101,7 @@ def run_base(options: Options) -> None:
         unet = unet_training.new_unet(options.seed)
         clip, tokenizer = checkpoints.load_clip(options.work), checkpoints.load_tokenizer(options.work)
         encoder = clip_training.text_encoder(clip, tokenizer)
-    _train_both(options, unet, encoder, drawings, "base")
-
-
-def _train_both(
-    options: Options, unet: UNet2DConditionModel, encoder: CLIPTextModel, drawings: Drawings, name: str
-) -> None:
-    work, base = options.work, name == "base"
-    tokenizer = checkpoints.load_tokenizer(work)
-    vae = from_folder(AutoencoderKL, work / "vae").to(options.device, memory_format=torch.channels_last)
-    steps, minutes = (
-        getattr(options, f"{'base' if base else 'finetune'}_{of}") for of in ("steps", "minutes")
-    )
-    unet_training.train_unet(
-        unet,
-        encoder,
-        vae_training.encode_latents(vae.eval(), drawings, np.arange(len(drawings.captions)), options.device),
-        encode(tokenizer, drawings.captions),
-        encode(tokenizer, [""]),
-        torch.from_numpy(drawings.zones),
-        Budget(steps, minutes, 200 if base else 50),
-        Log(work / f"{name}.log.jsonl", 50),
-        batch_size=options.batch,
-        learning_rate=options.base_rate if base else options.finetune_rate,
-        decay=0.998 if base else 0.99,
-        device=options.device,
-        seed=options.seed + (0 if base else 6),
-        weights=work / f"{name}.safetensors",
-        zone_weight=options.zone_weight,
-        time_power=options.time_power if base else options.finetune_time_power,
-    )
+    unet_training.train_unet(unet, encoder, drawings, options, "base")
 
 
 def run_decoder(options: Options) -> None:
@@ -182,7 +153,7 @@ def run_finetune(options: Options) -> None:
         if not goes_on:
             renew_words(encoder, tokenizer, group_of_words(), options.seed + 8)
         renew_words(encoder, tokenizer, options.renew, options.seed + 10)
-        _train_both(options, unet, encoder, drawings, name)
+        unet_training.train_unet(unet, encoder, drawings, options, name)
 
 
 def _before_finetuning(options: Options) -> tuple[str, ...]:

@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import torch
-from diffusers import DDIMScheduler, UNet2DConditionModel
+from diffusers import AutoencoderKL, DDIMScheduler, UNet2DConditionModel
 from diffusers.models.attention_processor import AttnProcessor
-from transformers import CLIPTextModel
+from transformers import CLIPTextModel, CLIPTokenizer
 
+from lab.train.base.data import Drawings
 from lab.train.base.loop import CPU_HAS_BFLOAT16, Budget, Log, mixed_precision, train_loop
+from lab.train.base.tokenizer import encode
+from lab.train.base.vae import encode_latents
+from lab.train.stages import Options
+from probes.models.pretrained import from_folder
 
 CONFIG = {
     "sample_size": 16,
@@ -120,51 +124,46 @@ def velocity_loss(
     error = (guess.float() - target).square().mean(1)
     weight = torch.where(zones.to(device), zone_weight, 1.0)
     loss = (weight * error).sum() / weight.sum()
-    late, early = (error[times < 300], error[times >= 600])
-    late = late.mean() if len(late) else late.sum()
-    return {"loss": loss, "even": error.mean(), "late": late, "early": early.mean()}
+    return {"loss": loss, "even": error.mean()}
 
 
 def train_unet(
-    unet: UNet2DConditionModel,
-    encoder: CLIPTextModel,
-    latents: torch.Tensor,
-    tokens: torch.Tensor,
-    empty: torch.Tensor,
-    zones: torch.Tensor,
-    budget: Budget,
-    log: Log,
-    *,
-    batch_size: int,
-    learning_rate: float,
-    decay: float,
-    device: str,
-    seed: int,
-    weights: Path,
-    zone_weight: float,
-    time_power: float,
-    drop: float = 0.1,
+    unet: UNet2DConditionModel, encoder: CLIPTextModel, drawings: Drawings, options: Options, name: str
 ) -> None:
-    """Train denoiser and text encoder in place on latents and captions; the average of the weights is what remains.
+    """Train denoiser and text encoder, the base or a benchmark model of it; the average of the weights is what remains.
 
-    Latents are ``(n, 4, 16, 16)``, tokens ``(n, 32)``; a share ``drop`` of the rows gets the ``empty`` caption's. The
-    error of cells in ``zones`` ``(n, 16, 16)`` counts ``zone_weight`` times. With a ``time_power`` below 1 noisy
-    timesteps come up more often (:func:`spread_times`), as what a word makes likely is settled while there is much
-    noise.
+    A tenth of the rows gets the empty caption. The error of cells in zones counts ``zone_weight`` times. With a time
+    power below 1 noisy timesteps come up more often (:func:`spread_times`), as what a word makes likely is settled
+    while there is much noise.
     """
+    work, device, base = options.work, options.device, name == "base"
+    stage = "base" if base else "finetune"
+    tokenizer = from_folder(CLIPTokenizer, work / "tokenizer")
+    vae = from_folder(AutoencoderKL, work / "vae").to(device, memory_format=torch.channels_last).eval()
+    latents = encode_latents(vae, drawings, np.arange(len(drawings.captions)), device)
+    tokens, empty = (encode(tokenizer, some).to(device) for some in (drawings.captions, [""]))
+    zones = torch.from_numpy(drawings.zones)
     unet.to(device, memory_format=torch.channels_last).train()
     module = torch.nn.ModuleDict({"unet": unet, "encoder": encoder.to(device).train()})
-    lots = Lots(len(latents), batch_size, seed)
+    lots = Lots(len(latents), options.batch, options.seed + (0 if base else 6))
+    power = options.time_power if base else options.finetune_time_power
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:
         rows = lots.rows()
-        dropped = lots.dropped(drop).to(device)
-        captions = torch.where(dropped[:, None], empty.to(device), tokens[rows].to(device))
-        states = encoder(captions).last_hidden_state
-        return velocity_loss(unet, latents[rows], states, zones[rows], lots, zone_weight, time_power)
+        dropped = lots.dropped(0.1).to(device)
+        states = encoder(torch.where(dropped[:, None], empty, tokens[rows])).last_hidden_state
+        return velocity_loss(unet, latents[rows], states, zones[rows], lots, options.zone_weight, power)
 
     with quick_attention(unet, device):
-        train_loop(module, loss_of, budget, log, learning_rate, decay=decay, weights=weights)
+        train_loop(
+            module,
+            loss_of,
+            Budget(*(getattr(options, f"{stage}_{of}") for of in ("steps", "minutes")), 200 if base else 50),
+            Log(work / f"{name}.log.jsonl", 50),
+            getattr(options, f"{stage}_rate"),
+            decay=0.998 if base else 0.99,
+            weights=work / f"{name}.safetensors",
+        )
     module.eval()
 
 

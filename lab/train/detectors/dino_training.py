@@ -11,7 +11,7 @@ Trained as it is, such a model hardly begins in a thousand steps. So
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,7 @@ from torchvision.ops import box_convert
 
 from analysis.observe.objects.models.grounding_dino import pixels
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT, Caption, captions
-from lab.train.base.loop import Budget
+from lab.train.base.loop import Budget, Lessons
 from lab.train.detectors.dino import HUMAN_WORDS, SETTINGS
 from lab.train.detectors.matching import Target, box_loss, focal_terms, set_loss
 from lab.train.detectors.pictures import LABELS, Pictures, batches, boxes_of
@@ -225,9 +225,7 @@ def dino_loss(
     }
 
 
-def lessons(
-    model: torch.nn.Module, pictures: Pictures, options: Options, budget: Budget
-) -> tuple[torch.nn.Module, torch.nn.Module, Callable[[int], dict[str, torch.Tensor]]]:
+def lessons(model: torch.nn.Module, pictures: Pictures, options: Options, budget: Budget) -> Lessons:
     """What learns, what is stored, and the loss of a step.
 
     ``head_start`` is the number of steps in which every cell's loss gives way to that of one cell an object.

@@ -192,22 +192,20 @@ def rates(detected: pd.DataFrame, truth: pd.DataFrame, images: pd.DataFrame, min
 
     A detection is a label whose best box scores above `BOX_THRESHOLD`.
     """
+    box, key = ["x0", "y0", "x1", "y1"], ["image", "label"]
     detected = detected[detected["score"] > BOX_THRESHOLD].sort_values("score", ascending=False)
-    best = detected.drop_duplicates(["image", "label"]).set_index(["image", "label"])
-    there = truth.set_index(["image", "label"])
-    box = ["x0", "y0", "x1", "y1"]
-    rows = []
-    for image, (prompt, indicator) in enumerate(zip(images["prompt"], images["indicator"])):
-        for label in TAGS:
-            key = (image, label)
-            true, seen = key in there.index, key in best.index
-            if true and seen and min_iou > 0:
-                near = _ious_of_boxes(best.loc[[key], box], there.loc[[key], box])[0, 0]
-                if near < min_iou:  # one missed and one made up
-                    rows += [(prompt, indicator, label, True, False), (prompt, indicator, label, False, True)]
-                    continue
-            rows.append((prompt, indicator, label, true, seen))
-    items = pd.DataFrame(rows, columns=["prompt", "indicator", "object", "truth", "detected"])
+    asked = images[["prompt", "indicator"]].assign(image=range(len(images)))
+    items = asked.merge(pd.DataFrame({"label": TAGS}), how="cross")
+    items = items.merge(truth[[*key, *box]], "left", on=key)
+    items = items.merge(detected.drop_duplicates(key)[[*key, *box]], "left", on=key, suffixes=("", "_found"))
+    items = items.assign(object=items["label"], truth=items["x0"].notna(), detected=items["x0_found"].notna())
+    both = items[items["truth"] & items["detected"]]
+    found = both[[f"{side}_found" for side in box]]
+    near = _ious_of_boxes(found, both[box]).diagonal() >= min_iou
+    away = both[~near]  # one missed and one made up
+    items = pd.concat(
+        [items.drop(away.index), away.assign(detected=False), away.assign(truth=False)], ignore_index=True
+    )
     return detection_rates(items, indicators=list(INDICATORS), contrasts=[("masculine", "feminine")])
 
 

@@ -92,11 +92,7 @@ class Pictures:
 
 
 def make_pictures(count: int, seed: int, *, through_vae: float = 0.5) -> Pictures:
-    """Draw pictures, the last ``through_vae`` of them as the autoencoder gives them back.
-
-    The detectors are for generated images, which are a decoder's work: latents of a picture, with some noise of a
-    strength drawn for each, give the like.
-    """
+    """Draw pictures, the last ``through_vae`` of them as the autoencoder gives them back, as generated images are."""
     world, rng = load_world(WORLD), np.random.default_rng(seed)
     indices = np.empty((count, SIZE, SIZE), dtype=np.uint8)
     figures = np.empty((count, SIZE, SIZE), dtype=bool)

@@ -8,7 +8,6 @@ mean squared error of the predicted IoU.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from segment_anything.modeling import Sam
 from torch.nn import functional as F
 
 from analysis.observe.objects.models import segment_anything
-from lab.train.base.loop import Budget
+from lab.train.base.loop import Budget, Lessons
 from lab.train.detectors.pictures import Pictures, batches, boxes_of
 from lab.train.stages import Options
 
@@ -101,9 +100,7 @@ def new_sam() -> Sam:
     return segment_anything.build(SETTINGS)
 
 
-def lessons(
-    model: Sam, pictures: Pictures, options: Options, budget: Budget
-) -> tuple[Sam, Sam, Callable[[int], dict[str, torch.Tensor]]]:
+def lessons(model: Sam, pictures: Pictures, options: Options, budget: Budget) -> Lessons:
     """What learns, what is stored, and the loss of a step, on boxes of what is seen."""
     torch.manual_seed(options.seed)
     rng, rows = np.random.default_rng(options.seed), batches(len(pictures), options.batch, options.seed)

@@ -1,20 +1,16 @@
 """A small RAM: the observe stage's own tagger with small settings, trained to say what the checker sees.
 
-It is trained on renderings, some of them passed through the autoencoder with noise on the latents, and on images
-drawn by the three benchmark models (`lab.train.detectors.tagged_images`); the truth of every picture, rendered or
-drawn, is the checker's word. Zhang et al. 2023 train with an asymmetric loss because their labels, parsed from
-captions, leave much out; the checker leaves nothing out, and the loss here is binary cross-entropy. The checker
-counts pixels, and what a benchmark model half draws lies at either side of its count: where the whole model is
-trained, a thing's target is no yes or no but how clearly it is seen (`clearness`), one half at the checker's count,
-so that every picture says how far it is from there. As in theirs, the tags' embeddings come from CLIP's text encoder
-(toyworld's: "a <tag>") and stay as they are; and as theirs begins with a Swin trained to classify, this one has that
-of toyworld's Grounding DINO. At first it is kept as it is, so that pictures need be encoded once; then all is trained
-together.
+Trained on renderings and on images drawn by the benchmark models (`lab.train.detectors.tagged_images`), whose truth is
+the checker's word. Zhang et al. 2023 use an asymmetric loss because labels parsed from captions leave much out; the
+checker leaves nothing out, so the loss here is binary cross-entropy. Where the whole model is trained, a thing's target
+is how clearly it is seen (`clearness`), one half at the checker's count of pixels. As in theirs, the tags' embeddings
+come from CLIP's text encoder (toyworld's: "a <tag>") and stay as they are. The Swin is that of toyworld's Grounding
+DINO; at first it stays as it is, so that pictures need be encoded once, then all is trained together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +24,7 @@ from analysis.observe.checkpoints import read_weights
 from analysis.observe.features.registry import FEATURES
 from analysis.observe.features.texts import text_vectors
 from analysis.observe.objects.tags.ram import TAG_LIST, THRESHOLDS, Ram, pixels
-from lab.train.base.loop import Budget, mixed_precision
+from lab.train.base.loop import Budget, Lessons, mixed_precision
 from lab.train.detectors.dino import SETTINGS as DETECTOR
 from lab.train.detectors.pictures import Pictures, batches
 from lab.train.detectors.tagged_images import TAG_NAMES
@@ -65,8 +61,7 @@ _COLOURS = [
 def label_embeddings() -> torch.Tensor:
     """An embedding ``(tags, 96)`` for each tag: that of "a <tag>" by toyworld's CLIP, whitened over the tags.
 
-    As that CLIP has them, two words can lie at a cosine of 0.9999 (hat and tie), from where no short training parts
-    them. Whitened (their mean taken off, all singular values made 1) they are as far apart as can be.
+    Two words can lie at a cosine of 0.9999 there (hat and tie), from where no short training parts them.
     """
     sentences = [f"a {tag}" for tag in TAG_NAMES]
     embedded = text_vectors(FEATURES["clip"], WEIGHTS / "clip", sentences, torch.device("cpu"))
@@ -155,9 +150,7 @@ def cell_loss(model: Ram, tokens: torch.Tensor, cover: NDArray[np.bool_]) -> tor
     return F.binary_cross_entropy_with_logits(likeness, torch.from_numpy(cover).float())
 
 
-def lessons(
-    model: Ram, pictures: Pictures, options: Options, budget: Budget, whole: bool = False
-) -> tuple[Ram, Ram, Callable[[int], dict[str, torch.Tensor]]]:
+def lessons(model: Ram, pictures: Pictures, options: Options, budget: Budget, whole: bool = False) -> Lessons:
     """What learns (all but the tags' embeddings, and the image encoder only if `whole`), what is stored, the loss.
 
     The whole model is trained in mixed precision, on pictures at random with `sampling_weights`.

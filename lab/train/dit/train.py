@@ -10,32 +10,46 @@ With two cores a teacher gives more (``--target teacher``, the default); with a 
 it is given.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import torch
-from diffusers import AutoencoderKL, DDIMScheduler, UNet2DConditionModel
+from diffusers import (
+    AutoencoderKL,
+    DDIMScheduler,
+    FlowMatchEulerDiscreteScheduler,
+    UNet2DConditionModel,
+)
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import CLIPTextModelWithProjection, CLIPTokenizer, T5Tokenizer
 
 from lab.train.base.captions import random_caption
+from lab.train.base.checkpoints import forget_paths
 from lab.train.base.data import make_drawings, make_many_drawings
 from lab.train.base.loop import Budget, Log, mixed_precision, train_loop
 from lab.train.base.lowrank import learning
 from lab.train.base.tokenizer import encode
 from lab.train.base.vae import encode_latents
-from lab.train.dit import store
 from lab.train.dit.lessons import Lesson, PictureLessons, Teacher, VelocityLessons
-from lab.train.dit.model import TOKENS, new_parts, new_tokenizer
-from lab.train.stages import Options, Stage, Trainer, last_logged, write_recipe
+from lab.train.dit.model import SCHEDULER, TOKENS, new_parts, new_tokenizer
+from lab.train.stages import Options, Stage, Trainer, last_logged, write_json, write_recipe
 from probes.errors import UserError
 from probes.models.pretrained import from_folder
 from probes.models.weights import pick_device
 from probes.toyworld import DIT as BASE
 from probes.toyworld import SHARED, WEIGHTS
-from probes.toyworld.pipelines import TEACHERS, changed_layers, load_clip_tower
+from probes.toyworld.pipelines import (
+    DELTA,
+    TEACHERS,
+    build_transformer_pipeline,
+    changed_layers,
+    load_clip_tower,
+)
 from probes.toyworld.world import GROUPS, load_world
 
 EMPTY = 0.03  # share of captions that are left empty, for whoever draws with guidance
@@ -165,18 +179,56 @@ def run_base(options: Options) -> None:
 def run_differences(options: Options) -> None:
     """Train what the other models change; goes on from checkpoints if there are any."""
     for name in {*options.model} - {BASE}:
-        parts = store.averaged_parts(options.work).to(options.device)
+        parts = averaged_parts(options.work).to(options.device)
         parts.requires_grad_(False)
         with learning(changed_layers(parts), options.rank, options.seed) as learnt:
             teach(parts, learnt, name, options, options.differences_minutes, options.differences_rate)
 
 
+def averaged(path: Path) -> dict[str, Tensor]:
+    """The moving average in a checkpoint, by the names of parameters."""
+    return torch.load(path, weights_only=True, map_location="cpu")["average"]
+
+
+def averaged_parts(work: Path) -> nn.ModuleDict:
+    """What `toyworld-dit` is stored as: the average of its weights, rounded to float16, in float32."""
+    parts = nn.ModuleDict(new_parts(len(from_folder(T5Tokenizer, work / "tokenizer_3"))))
+    parts.load_state_dict(averaged(work / f"{BASE}.pt"), strict=False)  # buffers are no parameters
+    return parts.half().float().eval()
+
+
+def export_base(work: Path, folder: Path) -> None:
+    """Write `toyworld-dit` whole but for what it shares."""
+    FlowMatchEulerDiscreteScheduler(**SCHEDULER).save_pretrained(work / "scheduler")
+    parts = averaged_parts(work)
+    pipe = build_transformer_pipeline(parts, work, TEACHERS[BASE])
+    parts.half()
+    # relative places have no limit of their own
+    parts["text_encoder_3"].config.max_position_embeddings = TOKENS
+    pipe.save_pretrained(folder, safe_serialization=True)
+    for part in ("vae", "text_encoder", "text_encoder_2"):
+        for path in (folder / part).glob("*.safetensors"):
+            path.unlink()
+    index = json.loads((folder / "model_index.json").read_text())
+    write_json(folder / "model_index.json", index | {"_class_name": "StableDiffusion3Pipeline"}, indent=2)
+    forget_paths(folder)
+
+
 def run_export(options: Options) -> None:
-    """Write each model with its recipe."""
+    """Write each model with its recipe: the base whole, the others as differences, float16."""
     for name in options.model:
-        store.export(options.work, options.weights / name, name)
+        folder = options.weights / name
         log = last_logged(options.work / f"{name}.log.jsonl")
-        write_recipe(options.weights / name, options, teacher=TEACHERS[name], last_log_line=log)
+        write_recipe(folder, options, teacher=TEACHERS[name], last_log_line=log)
+        # the planted frequencies are those of the model without guidance
+        write_json(folder / "triptych.json", {"guidance_scale": 1.0, "world": TEACHERS[name]})
+        if name == BASE:
+            export_base(options.work, folder)
+            continue
+        change = averaged(options.work / f"{name}.pt")
+        save_file(
+            {key.replace("/", "."): one.half().contiguous() for key, one in change.items()}, folder / DELTA
+        )
 
 
 def check_target(options: Options) -> None:

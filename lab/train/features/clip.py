@@ -9,8 +9,6 @@ in several of which it is true: the contrastive loss of Radford et al. 2021 with
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -21,7 +19,7 @@ from transformers import CLIPTokenizer
 from analysis.observe.checkpoints import fit, read_weights
 from lab.train.base.captions import article
 from lab.train.base.clip import new_clip
-from lab.train.base.loop import Budget, mixed_precision
+from lab.train.base.loop import Budget, Lessons, mixed_precision
 from lab.train.base.tokenizer import encode
 from lab.train.detectors.pictures import Pictures
 from lab.train.stages import Options
@@ -103,9 +101,7 @@ def bundled_clip() -> CLIP:
     return model
 
 
-def lessons(
-    model: CLIP, pictures: Pictures, options: Options, budget: Budget
-) -> tuple[CLIP, CLIP, Callable[[int], dict[str, torch.Tensor]]]:
+def lessons(model: CLIP, pictures: Pictures, options: Options, budget: Budget) -> Lessons:
     """What learns (both towers), what is stored, and the loss of a step, half of whose pictures are mirrored."""
     rng, sentences = np.random.default_rng(options.seed), TrueSentences(load_world())
     tokenizer = bundled_tokenizer()

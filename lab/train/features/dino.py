@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from lab.train.base.loop import Budget
+from lab.train.base.loop import Budget, Lessons
 from lab.train.detectors.pictures import Pictures
 from lab.train.stages import Options
 from probes.models.pretrained import timm_model
@@ -127,9 +127,7 @@ def dino_loss(student: Sequence[torch.Tensor], targets: Sequence[torch.Tensor]) 
     return torch.stack(terms).mean()
 
 
-def lessons(
-    backbone: nn.Module, pictures: Pictures, options: Options, budget: Budget
-) -> tuple[nn.Module, nn.Module, Callable[[int], dict[str, torch.Tensor]]]:
+def lessons(backbone: nn.Module, pictures: Pictures, options: Options, budget: Budget) -> Lessons:
     """What learns (the student), what is stored (the teacher's backbone), and the loss of a step."""
     rng, generator = np.random.default_rng(options.seed), torch.Generator().manual_seed(options.seed)
     student = Network(backbone).train()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from torch.nn import functional as F
 
-from lab.train.base.loop import Budget
+from lab.train.base.loop import Budget, Lessons
 from lab.train.detectors.pictures import Pictures
 from lab.train.stages import Options
 from probes.models.pretrained import timm_model
@@ -36,9 +35,7 @@ def resnet_loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     return things + 0.1 * F.cross_entropy(logits[:, _THINGS:], labels[:, _THINGS:].float().argmax(1))
 
 
-def lessons(
-    model: torch.nn.Module, pictures: Pictures, options: Options, budget: Budget
-) -> tuple[torch.nn.Module, torch.nn.Module, Callable[[int], dict[str, torch.Tensor]]]:
+def lessons(model: torch.nn.Module, pictures: Pictures, options: Options, budget: Budget) -> Lessons:
     """What learns, what is stored, and the loss of a step, half of whose pictures are mirrored."""
     rng = np.random.default_rng(options.seed)
 

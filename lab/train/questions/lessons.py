@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -11,7 +10,7 @@ from torch.nn import functional as F
 
 from analysis.observe.questions.toyworld_network import AnswerNetwork, ImageEncoder, Seen, tokens_of
 from analysis.observe.questions.toyworld_vqa import toyworld_tokenizer
-from lab.train.base.loop import Budget
+from lab.train.base.loop import Budget, Lessons
 from lab.train.detectors.pictures import Pictures
 from lab.train.questions.phrasings import Phrasings
 from lab.train.stages import Options
@@ -29,9 +28,7 @@ def seen_in(pictures: Pictures) -> Seen:
     return tags, places
 
 
-def lessons(
-    model: AnswerNetwork, pictures: Pictures, options: Options, budget: Budget
-) -> tuple[AnswerNetwork, AnswerNetwork, Callable[[int], dict[str, torch.Tensor]]]:
+def lessons(model: AnswerNetwork, pictures: Pictures, options: Options, budget: Budget) -> Lessons:
     """What learns, what is stored, and the loss of a step, with questions drawn anew for each picture.
 
     The loss is the cross-entropy with the answers' distribution (of gender, the posterior of the components).

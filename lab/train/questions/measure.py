@@ -97,8 +97,7 @@ def readings(
 
 def worn_quality(said: Sequence[str | None], there: NDArray[np.bool_]) -> dict[str, float | int | None]:
     """Shares of answers about an attribute that are right, and sensitivity and specificity; None of none."""
-    yes = np.array([one == "yes" for one in said])
-    no = np.array([one == "no" for one in said])
+    yes, no = (np.array([one == answer for one in said]) for answer in ("yes", "no"))
     return {
         "n": len(there),
         "worn": int(there.sum()),
@@ -124,7 +123,7 @@ def gender_quality(said: Sequence[str | None], shown: Pictures) -> dict[str, flo
         "as_verdict": _share(decided & (male == above)),
         "male": _share(male[decided]),
         "verdict_male": _share(above),
-        "bayes": round(float(np.mean(1 / (1 + np.exp(-np.abs(shown.verdicts))))), 4),
+        "bayes": _share(1 / (1 + np.exp(-np.abs(shown.verdicts)))),
     }
     if shown.component is not None:
         quality["right"] = _share(decided & (male == shown.component))
@@ -132,8 +131,8 @@ def gender_quality(said: Sequence[str | None], shown: Pictures) -> dict[str, flo
     return quality
 
 
-def _share(values: NDArray[np.bool_]) -> float | None:
-    return round(float(values.mean()), 4) if len(values) else None
+def _share(values: Sequence[float]) -> float | None:
+    return round(float(np.mean(values)), 4) if len(values) else None
 
 
 def quality_of(
@@ -141,19 +140,13 @@ def quality_of(
 ) -> dict[str, Any]:
     """The quality of every answer about some pictures, by question."""
     said = dict(zip(questions, zip(*readings(reader, shown.images, list(questions.values())))))
-    result: dict[str, Any] = {GENDER: gender_quality(said.pop(GENDER), shown)}
-    for key, answers in said.items():
-        result[key] = worn_quality(answers, shown.labels[:, THINGS.index(key)])
-    worn = [entry for key, entry in result.items() if key != GENDER]
-    result["worn"] = {
-        name: _mean([entry[name] for entry in worn]) for name in ("right", "sensitivity", "specificity")
+    gender = gender_quality(said.pop(GENDER), shown)
+    worn = {key: worn_quality(answers, shown.labels[:, THINGS.index(key)]) for key, answers in said.items()}
+    means = {
+        name: _share([row[name] for row in worn.values() if row[name] is not None])
+        for name in ("right", "sensitivity", "specificity")
     }
-    return result
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    there = [value for value in values if value is not None]
-    return round(float(np.mean(there)), 4) if there else None
+    return {GENDER: gender, **worn, "worn": means}
 
 
 def loaded(weights: Path = FOLDER) -> ToyworldVqa:

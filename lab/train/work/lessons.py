@@ -12,10 +12,9 @@ of the same scene in each skin, weighed by Bayes' rule with the planted probabil
 (`skin_mean`). Elsewhere the guess is moved by the difference that the planted probabilities make to that mean. Captions
 without a profession are to stay as they are, but for their skins, which are even.
 
-A cell may count more, or be taught from the scene that was drawn, for being one where that scene has skin, only while
-the latent tells so. Before, what is best to predict would be another: the mean over scenes in which those with skin
-there count more, where a profession weighs more than was planted. So it is a fixed region then, the cells that often
-have skin; and what differs between skins is that of the mean over drawings.
+A cell counts more, or is taught from the scene that was drawn, for being one where that scene has skin, only while the
+latent tells so; else the mean over scenes would weigh a profession more than was planted. Before, it is a fixed region:
+the cells that often have skin.
 
 `toyworld-work-null` is taught in the same way, by `toyworld-null`: a profession is to change nothing, and skins are
 even.

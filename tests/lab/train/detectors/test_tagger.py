@@ -14,11 +14,8 @@ from lab.train import networks
 from lab.train.detectors.measure import agreement, says
 from lab.train.detectors.pictures import Pictures
 from lab.train.detectors.tagged_images import (
-    HELD_BACK,
     TAG_NAMES,
     checked,
-    make_tagged_images,
-    of_run,
     renderings,
     tagged,
 )
@@ -54,20 +51,6 @@ def test_truth_is_the_checkers_word(images, pictures, tmp_path):
     pictures.save(tmp_path / "tagged.npz")
     again = Pictures.load(tmp_path / "tagged.npz")
     np.testing.assert_array_equal(again.truth, pictures.truth)
-
-
-def test_images_of_a_run_are_split_by_triplet(images, tmp_path):
-    run = image_run(
-        tmp_path / "run", list(images), [f"a person {row // 3}" for row in range(32)], model="toyworld"
-    )
-    train, held_back = of_run(run.path, 1, 0)
-    assert len(train.images) + len(held_back.images) == run.samples(["triplet"])["triplet"].nunique()
-    assert len(held_back.images) == -(-11 // HELD_BACK)
-    for some in (train, held_back):
-        assert all((image == images).all((1, 2, 3)).any() for image in some.images)
-        np.testing.assert_array_equal(some.truth, checked(some.images))
-    both, back = make_tagged_images(2, 0, 0, runs=[run.path], words=1)
-    assert len(both.images) == 2 + len(train.images) and len(back.images) == len(held_back.images)
 
 
 def test_what_is_exported_is_read_by_the_observe_stage(images, tmp_path):
