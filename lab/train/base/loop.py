@@ -8,7 +8,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -157,6 +159,15 @@ def train_loop(
     if weights:
         save_weights(stored or module, weights)
     return step
+
+
+def batches(count: int, size: int, seed: int) -> Iterator[NDArray[np.intp]]:
+    """Rows of ``count`` in random order, ``size`` at a time, for ever."""
+    rng = np.random.default_rng(seed)
+    while True:
+        order = rng.permutation(count)
+        for start in range(0, count - size + 1, size):
+            yield order[start : start + size]
 
 
 def save_weights(

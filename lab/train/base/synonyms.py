@@ -21,11 +21,11 @@ from torch.nn.functional import cosine_similarity
 
 from lab.train.base.captions import article, random_caption
 from lab.train.base.data import Drawings, small_zones
-from lab.train.base.loop import Budget, Log, train_loop
+from lab.train.base.loop import Budget, Log, batches, train_loop
 from lab.train.base.lowrank import Embeddings
 from lab.train.base.measure import frequencies, nouns_drawn
 from lab.train.base.tokenizer import encode
-from lab.train.base.unet import Lots, quick_attention, velocity_loss
+from lab.train.base.unet import quick_attention, velocity_loss
 from lab.train.base.vae import encode_latents
 from lab.train.stages import Options, Stage, Trainer, write_recipe
 from probes.models import loading
@@ -111,12 +111,13 @@ def run_train(options: Options) -> None:
     unet = pipe.unet.to(memory_format=torch.channels_last).eval().requires_grad_(False)
     encoder = pipe.text_encoder.eval().requires_grad_(False)
     learnt = Embeddings(numbers, start)
-    lots = Lots(len(latents), options.batch, options.seed + 62)
+    seed = options.seed + 62
+    batch, generator = batches(len(latents), options.batch, seed), torch.Generator().manual_seed(seed)
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:
-        rows = lots.rows()
+        rows = next(batch)
         states = learnt.states(encoder, tokens[rows])
-        weighted = zones[rows], lots, options.zone_weight, options.time_power
+        weighted = zones[rows], generator, options.zone_weight, options.time_power
         return velocity_loss(unet, latents[rows], states, *weighted)
 
     budget, log = Budget(options.steps, options.minutes, 20), Log(options.work / f"{name}.log.jsonl", 25)

@@ -10,7 +10,7 @@ from diffusers.models.attention_processor import AttnProcessor
 from transformers import CLIPTextModel, CLIPTokenizer
 
 from lab.train.base.data import Drawings
-from lab.train.base.loop import CPU_HAS_BFLOAT16, Budget, Log, mixed_precision, train_loop
+from lab.train.base.loop import CPU_HAS_BFLOAT16, Budget, Log, batches, mixed_precision, train_loop
 from lab.train.base.tokenizer import encode
 from lab.train.base.vae import encode_latents
 from lab.train.stages import Options
@@ -50,27 +50,6 @@ def new_unet(seed: int = 0) -> UNet2DConditionModel:
     return UNet2DConditionModel(**CONFIG)
 
 
-class Lots:
-    """Random draws of training: rows without repetition until all have been, dropped captions, noise, timesteps."""
-
-    def __init__(self, count: int, batch_size: int, seed: int):
-        self.generator = torch.Generator().manual_seed(seed)
-        self.rng = np.random.default_rng(seed)
-        self.count, self.batch_size = count, batch_size
-        self.order, self.cursor = self.rng.permutation(count), 0
-
-    def rows(self) -> np.ndarray:
-        """Rows of the next batch."""
-        if self.cursor + self.batch_size > self.count:
-            self.order, self.cursor = self.rng.permutation(self.count), 0
-        self.cursor += self.batch_size
-        return self.order[self.cursor - self.batch_size : self.cursor]
-
-    def dropped(self, share: float) -> torch.Tensor:
-        """Return which rows of a batch lose their caption, ``(batch_size,)`` bool."""
-        return torch.rand(self.batch_size, generator=self.generator) < share
-
-
 @contextmanager
 def quick_attention(unet: UNet2DConditionModel, device: str) -> Iterator[None]:
     """Train with the attention that is quick on a device; the processors are put back at the end.
@@ -106,7 +85,7 @@ def velocity_loss(
     latents: torch.Tensor,
     states: torch.Tensor,
     zones: torch.Tensor,
-    lots: Lots,
+    generator: torch.Generator,
     zone_weight: float,
     time_power: float,
 ) -> dict[str, torch.Tensor]:
@@ -114,9 +93,9 @@ def velocity_loss(
     device, batch_size = states.device, len(latents)
     scheduler = DDIMScheduler(**SCHEDULER)
     clean = latents.to(device).float()
-    noise = torch.randn(clean.shape, generator=lots.generator).to(device)
+    noise = torch.randn(clean.shape, generator=generator).to(device)
     # stratified timesteps: the loss of a batch varies less than with independent ones
-    times = spread_times(torch.arange(batch_size), time_power, lots.generator).to(device)
+    times = spread_times(torch.arange(batch_size), time_power, generator).to(device)
     noisy = scheduler.add_noise(clean, noise, times).contiguous(memory_format=torch.channels_last)
     target = scheduler.get_velocity(clean, noise, times)
     with mixed_precision(device):
@@ -145,14 +124,15 @@ def train_unet(
     zones = torch.from_numpy(drawings.zones)
     unet.to(device, memory_format=torch.channels_last).train()
     module = torch.nn.ModuleDict({"unet": unet, "encoder": encoder.to(device).train()})
-    lots = Lots(len(latents), options.batch, options.seed + (0 if base else 6))
+    seed = options.seed + (0 if base else 6)
+    batch, generator = batches(len(latents), options.batch, seed), torch.Generator().manual_seed(seed)
     power = options.time_power if base else options.finetune_time_power
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:
-        rows = lots.rows()
-        dropped = lots.dropped(0.1).to(device)
+        rows = next(batch)
+        dropped = (torch.rand(options.batch, generator=generator) < 0.1).to(device)
         states = encoder(torch.where(dropped[:, None], empty, tokens[rows])).last_hidden_state
-        return velocity_loss(unet, latents[rows], states, zones[rows], lots, options.zone_weight, power)
+        return velocity_loss(unet, latents[rows], states, zones[rows], generator, options.zone_weight, power)
 
     with quick_attention(unet, device):
         train_loop(

@@ -23,10 +23,10 @@ from torchvision.ops import box_convert
 
 from analysis.observe.objects.models.grounding_dino import pixels
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT, Caption, captions
-from lab.train.base.loop import Budget, Lessons
+from lab.train.base.loop import Budget, Lessons, batches
 from lab.train.detectors.dino import HUMAN_WORDS, SETTINGS
 from lab.train.detectors.matching import Target, box_loss, focal_terms, set_loss
-from lab.train.detectors.pictures import LABELS, Pictures, batches, boxes_of
+from lab.train.detectors.pictures import LABELS, Pictures, boxes_of
 from lab.train.stages import Options
 from probes.toyworld.world import load_world
 

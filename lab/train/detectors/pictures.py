@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -174,12 +174,3 @@ def boxes_of(masks: NDArray[np.bool_]) -> NDArray[np.float32]:
         ],
         axis=1,
     ).astype(np.float32)
-
-
-def batches(count: int, size: int, seed: int) -> Iterator[NDArray[np.intp]]:
-    """Rows of ``count`` pictures in random order, ``size`` at a time, for ever."""
-    rng = np.random.default_rng(seed)
-    while True:
-        order = rng.permutation(count)
-        for start in range(0, count - size + 1, size):
-            yield order[start : start + size]

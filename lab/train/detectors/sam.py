@@ -17,8 +17,8 @@ from segment_anything.modeling import Sam
 from torch.nn import functional as F
 
 from analysis.observe.objects.models import segment_anything
-from lab.train.base.loop import Budget, Lessons
-from lab.train.detectors.pictures import Pictures, batches, boxes_of
+from lab.train.base.loop import Budget, Lessons, batches
+from lab.train.detectors.pictures import Pictures, boxes_of
 from lab.train.stages import Options
 
 SETTINGS: dict[str, Any] = {

@@ -24,9 +24,9 @@ from analysis.observe.checkpoints import read_weights
 from analysis.observe.features.registry import FEATURES
 from analysis.observe.features.texts import text_vectors
 from analysis.observe.objects.tags.ram import TAG_LIST, THRESHOLDS, Ram, pixels
-from lab.train.base.loop import Budget, Lessons, mixed_precision
+from lab.train.base.loop import Budget, Lessons, batches, mixed_precision
 from lab.train.detectors.dino import SETTINGS as DETECTOR
-from lab.train.detectors.pictures import Pictures, batches
+from lab.train.detectors.pictures import Pictures
 from lab.train.detectors.tagged_images import TAG_NAMES
 from lab.train.stages import Options
 from probes.toyworld import WEIGHTS
@@ -167,10 +167,10 @@ def lessons(model: Ram, pictures: Pictures, options: Options, budget: Budget, wh
     def logits_of(chosen: NDArray[np.intp]) -> tuple[torch.Tensor, torch.Tensor]:
         if seen is not None:
             tokens = model.image_proj(seen[chosen])
-            return tokens, model.ask(tokens)
+            return tokens, model.fc(model.states(tokens)).squeeze(-1)
         with mixed_precision("cpu"):
             tokens = model.see(torch.stack([pixels(image, SIZE) for image in pictures.images[chosen]]))
-            return tokens.float(), model.ask(tokens).float()
+            return tokens.float(), model.fc(model.states(tokens)).squeeze(-1).float()
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:
         chosen = next(rows)

@@ -219,4 +219,4 @@ def encode_skins(pipeline: StableDiffusionPipeline, drawn: Sketches) -> Tensor:
     """Latents of drawings in every skin, ``(n, skins, 4, 16, 16)`` float16."""
     rows = np.arange(len(drawn.captions))
     skins = (Drawings([""] * len(rows), drawn.indices[:, skin]) for skin in range(SKINS))
-    return torch.stack([encode_latents(pipeline.vae, one, rows) for one in skins], 1)
+    return torch.stack([encode_latents(pipeline.vae, one, rows).contiguous() for one in skins], 1)

@@ -67,28 +67,11 @@ def read_professions(
     return pd.DataFrame(rows).assign(verdict=verdict(seen, prompts, world), skin=seen["skin"], **said)
 
 
-def read_models(
-    names: Sequence[str],
-    *,
-    images: Mapping[str, int],
-    steps: int,
-    first_seed: int,
-    threads: int = 1,
-    readers: Readers = MappingProxyType({}),
-) -> dict[str, pd.DataFrame]:
+def read_models(names: Sequence[str], *, threads: int = 1, **how: Any) -> dict[str, pd.DataFrame]:
     """:func:`read_professions` of benchmark models by name, with the professions of `toyworld-work`."""
     torch.set_num_threads(threads)
-    return {
-        name: read_professions(
-            loading.load(loading.resolve(name), device="cpu").pipe,
-            load_world(WORK),
-            images=images,
-            steps=steps,
-            first_seed=first_seed,
-            readers=readers,
-        )
-        for name in names
-    }
+    pipes = {name: loading.load(loading.resolve(name), device="cpu").pipe for name in names}
+    return {name: read_professions(pipe, load_world(WORK), **how) for name, pipe in pipes.items()}
 
 
 def _prompt(word: str, profession: str) -> str:

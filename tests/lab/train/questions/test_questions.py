@@ -16,6 +16,7 @@ from lab.train import networks, pages
 from lab.train.detectors.pictures import Pictures, make_questioned
 from lab.train.pages import WORN_BAR as BAR
 from lab.train.questions.measure import readings, worn_quality
+from probes.errors import UserError
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.verdict import verdict
@@ -98,10 +99,11 @@ def test_the_weights_are_small_and_answer_what_is_worn(reader, pictures):
 
 
 def test_an_image_of_another_size_is_not_asked(reader, pictures):
-    images = [StoredImage({}, "", pictures.images[0]), StoredImage({}, "", np.zeros((32, 64, 3), np.uint8))]
-    one, other = reader.answers(images, [PAPER["gender"]])
-    assert one[0].answer in ANSWERS and 0.2 < one[0].score <= 1
-    assert other[0].answer is None and other[0].reason == "expected 64 × 64 pixels, got 32 × 64"
+    shown, other = (StoredImage({}, "", one) for one in (pictures.images[0], np.zeros((32, 64, 3), np.uint8)))
+    ((one,),) = reader.answers([shown], [PAPER["gender"]])
+    assert one.answer in ANSWERS and 0.2 < one.score <= 1
+    with pytest.raises(UserError, match="expected images of 64 × 64 pixels, got 32 × 64"):
+        reader.answers([shown, other], [PAPER["gender"]])
 
 
 def test_shares_are_scikit_learns():
