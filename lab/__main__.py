@@ -41,8 +41,8 @@ _TOYWORLD, _MITIGATION = "docs/validation/toyworld.md", "docs/validation/mitigat
 _DETECTORS, _QUESTIONS = "docs/validation/detectors.md", "docs/validation/questions.md"
 _LONG = "minutes to hours"
 PARTS = (
-    Part("train", "base", "lab.train.base.train:TRAINER", "toyworld, -mirror, -null, CLIP", "hours to days"),
-    Part("train", "synonyms", "lab.train.base.synonyms:TRAINER", "toyworld-synonyms, -null", "hours"),
+    Part("train", "base", "lab.train.base.train:TRAINER", "toyworld, -mirror, -null, CLIP", "hours"),
+    Part("train", "synonyms", "lab.train.base.synonyms:TRAINER", "toyworld-synonyms, -null", _LONG),
     Part("train", "work", "lab.train.work.train:TRAINER", "toyworld-work, -null", "hours"),
     Part(
         "train", "located", "lab.train.located.train:TRAINER", "toyworld-cross-4, -5, -coded-null", "minutes"
@@ -56,7 +56,7 @@ PARTS = (
             ("ram", "the small RAM on a fixed image encoder", "an hour"),
             ("ram-whole", "the small RAM and its image encoder, further", "an hour"),
             ("resnet50", "the small ResNet of features", "minutes"),
-            ("dino", "the small DINO of features", "minutes"),
+            ("dino", "the small DINO of features", "half an hour"),
             ("clip", "toyworld's CLIP, further", "half an hour"),
             ("vqa", "the small network that answers questions", "minutes"),
         )

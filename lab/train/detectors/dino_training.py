@@ -1,6 +1,6 @@
 """Train the small Grounding DINO, with three head starts over training it as it is.
 
-Trained as it is, such a model hardly begins in a thousand steps. So
+Trained as it is, such a model hardly begins in a thousand steps. So:
 
 - the similarity of queries and tokens starts at a low chance (`lab.train.detectors.dino.new_dino`);
 - the image side learns from every pixel at once (`dense_loss`): each cell says which tags cover it and where the

@@ -275,9 +275,7 @@ def says(tagger: RamTagger, images: NDArray[np.uint8], batch: int = 32) -> NDArr
 def agreement(said: NDArray[np.bool_], truth: NDArray[np.bool_], tags: tuple[str, ...]) -> dict[str, Any]:
     """Recall and precision of each tag ``(n, tags)`` against the checker's, and of all taken together.
 
-    ``by_tag`` has both with their 95 % intervals by Wilson, and the images in which it is, by the checker and by the
-    tagger. A recall of a tag that is in no image, or a precision of one that is said of none, is None, and so is its
-    interval.
+    Intervals are Wilson's (95 %). A recall of a tag that is in no image, or a precision of one never said, is None.
     """
     both, seen, named = ((table).sum(0) for table in (said & truth, truth, said))
     by_tag = {
