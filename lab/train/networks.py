@@ -3,7 +3,7 @@
 Stages: ``pictures``: pictures whose content is known, most of them renderings; ``train``: the network; ``export``:
 what was trained as float16 safetensors, with its settings beside it. A stage goes on from the weights that are in
 ``--work``, so a training can be done in several sittings: ``--stage train --minutes 5``. ``ram-whole`` trains ram's
-image encoder, too, on ram's pictures and from its weights.
+image encoder, too, on ram's pictures and from its weights: ``--stage whole export``.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Network:
         pictures = self.draw(options) if tagged else self.draw(options.pictures, options.seed)
         pictures.save(options.work / "pictures.npz")
 
-    def run_train(self, options: Options) -> None:
+    def run_train(self, stage: str, options: Options) -> None:
         """Train the network."""
         torch.manual_seed(options.seed)
         model = self.model(options).train()
@@ -82,7 +82,7 @@ class Network:
             learnt,
             loss_of,
             budget,
-            Log(options.work / "train.log.jsonl", 25),
+            Log(options.work / f"{stage}.log.jsonl", 25),
             options.rate,
             options.weight_decay,
             decay=options.decay,
@@ -99,14 +99,19 @@ class Network:
         goes_on = self.folder == "clip" and before.exists()
         write_recipe(folder, options, json.loads(before.read_text())["history"] if goes_on else ())
 
-    def trainer(self, work: str) -> Trainer:
-        """Its training."""
+    def trainer(self, work: str, stage: str) -> Trainer:
+        """Its training, whose stage that trains has a name."""
         return Trainer(
             __doc__,
             recipe(COMMON | dict(zip(NUMBERS, self.numbers, strict=True)) | self.more),
             stages=(
                 Stage("pictures", self.run_pictures, makes=("pictures.npz",)),
-                Stage("train", self.run_train, needs=("pictures.npz",), makes=("weights.safetensors",)),
+                Stage(
+                    stage,
+                    partial(self.run_train, stage),
+                    needs=("pictures.npz",),
+                    makes=("weights.safetensors",),
+                ),
                 Stage("export", self.run_export, needs=("weights.safetensors",), exports=True),
             ),
             work=work,
@@ -223,5 +228,8 @@ NETWORKS = {
     ),
 }
 TRAINERS = {
-    name: network.trainer(f"training/{network.folder.split('/')[-1]}") for name, network in NETWORKS.items()
+    name: network.trainer(
+        f"training/{network.folder.split('/')[-1]}", "whole" if name == "ram-whole" else "train"
+    )
+    for name, network in NETWORKS.items()
 }

@@ -145,7 +145,7 @@ def write_recipe(folder: Path, options: Options, before: Iterable[str] = (), **m
     done = history.read_text().splitlines() if history.exists() else []
     numbers = {name: value for name, value in vars(options).items() if isinstance(value, int | float)}
     versions = {"torch": torch.__version__, "diffusers": diffusers.__version__}
-    recipe = {**numbers, **more, "history": list(dict.fromkeys([*before, *done]))}
+    recipe = {**numbers, **more, "history": [*before, *(line for line in done if line not in before)]}
     write_json(folder / "recipe.json", recipe | {"versions": versions, "machine": platform.machine()})
 
 

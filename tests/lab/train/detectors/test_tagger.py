@@ -95,12 +95,12 @@ def test_a_few_steps_of_both_trainings_leave_a_tagger(tmp_path):
     """The head alone, then the whole of it from these weights."""
     folders = f"--work {tmp_path / 'work'} --weights {tmp_path / 'weights'} --pictures 6 --drawn 0 --batch 2"
     for name in ("ram", "ram-whole"):
-        stages = "--stage train export" if name == "ram-whole" else ""
+        stages = "--stage whole export" if name == "ram-whole" else ""
         few = f"{folders} --calibration 4 --steps 2 {stages}"
         assert networks.TRAINERS[name].main(name, few.split()) == 0
     assert ram_files(tmp_path / "weights" / "ram" / "model.safetensors").tags == TAG_NAMES
     history = json.loads((tmp_path / "weights" / "ram" / "recipe.json").read_text())["history"]
-    assert [line.split(":")[0] for line in history] == ["pictures", "train", "train"]
+    assert [line.split(":")[0] for line in history] == ["pictures", "train", "whole"]
 
 
 # The weights that come with the package.
