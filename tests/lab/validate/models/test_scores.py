@@ -97,7 +97,7 @@ def test_planted_scores_follow_from_the_prompts():
 
 def test_a_sample_of_another_model_or_none_is_one_clear_line(tmp_path):
     (tmp_path / "none.parquet").write_bytes(b"no parquet")
-    with pytest.raises(UserError, match=r"none\.parquet: expected .*lab\.train\.base\.independent"):
+    with pytest.raises(UserError, match=r"none\.parquet: expected .*python -m lab measure independent"):
         read_sample(tmp_path / "none.parquet")
     sample = rendered("toyworld", 2, 0)
     sample.attrs = {"model": "toyworld"}
