@@ -7,9 +7,8 @@ import sys
 from collections.abc import Sequence
 
 from lab.templates import render
-from lab.train.dit.page import transformers_section
 from lab.train.located.page import located_section, wired_section
-from lab.train.work.page import null_section, work_section
+from lab.train.pages import null_section, transformers_section, work_section
 from probes import command_line
 from probes.toyworld import BENCHMARK_MODELS, SYNONYMS, WEIGHTS
 from probes.toyworld.world import load_world

@@ -1,185 +1,155 @@
-"""The runner of every training: stages with what each reads and makes, one parser, one line for a wrong start.
+"""The runner of every training: stages with what each needs and makes, one command line, one history, one recipe.
 
-A stage goes on from what it left in ``--work``, so that a training can be done in several sittings. Under ``torchrun``
-all processes take every stage, but for those that one process does alone.
+A stage goes on from what it left in ``--work``, so that a training can be done in several sittings.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
-import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import diffusers
 import torch
-from torch import distributed
 
+from lab.commands import add_arguments
 from probes import command_line
 from probes.errors import UserError
 
 RESUMES = "run the same command again, a stage goes on from what it left in --work"  # said after Control-C
 Options = argparse.Namespace
+Names = Iterable[str | tuple[str, ...]]
 
 
-def rank() -> int:
-    """Number of this process among those that ``torchrun`` started; 0 alone."""
-    return distributed.get_rank() if distributed.is_initialized() else 0
-
-
-def _nothing(_: Options) -> tuple[()]:
-    return ()
-
-
-def _unconditional(_: Options) -> None:
-    pass
-
-
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Stage:
     """A part of a training, as ``--stage`` names it.
 
-    ``reads`` gives the files that must be there before (a tuple stands for any one of its files), ``makes`` those that
-    are there after it; ``check`` refuses options or folders that do not let it start; ``exports`` writes to the folders
-    of weights; ``alone``: one process of several does it.
+    ``needs`` are files of the work folder that must be there before (a tuple stands for any one of its files), or a
+    function of the options that gives them; ``makes`` those that are there after it. ``{model}`` stands for each model
+    that is asked for. ``exports``: it writes to the folder of weights.
     """
 
     name: str
     run: Callable[[Options], None]
-    reads: Callable[[Options], Iterable[Path | tuple[Path, ...]]] = _nothing
-    makes: Callable[[Options], Iterable[Path]] = _nothing
-    check: Callable[[Options], None] = _unconditional
+    needs: Names | Callable[[Options], Names] = ()
+    makes: tuple[str, ...] = ()
     exports: bool = False
-    alone: bool = False
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Trainer:
-    """A training: its stages in the order in which they run, and its command line.
+    """A training: its stages in the order in which they run, and ``recipe``, a dataclass of its numbers and options.
 
-    ``work`` and ``weights`` are defaults of the options of that name; ``usual`` the stages that run where none is
-    named; ``outputs`` the folders of weights that stages write to; ``remedy`` what else helps where a file is missing;
-    ``after`` is called with a stage, the options and its minutes when one has ended, in the first process.
+    ``work`` and ``weights`` are the folders it works in and exports to; ``check`` refuses options.
     """
 
-    module: str
     about: str
+    recipe: type
     stages: tuple[Stage, ...]
-    add_options: Callable[[command_line.Parser], None]
-    work: str = "training"
-    weights: Path | None = None
-    weights_help: str = "where export writes"
-    epilog: str | None = None
-    usual: tuple[str, ...] = ()
-    outputs: Callable[[Options], Iterable[Path]] = lambda options: [options.weights]
-    check: Callable[[Options], None] = _unconditional
-    remedy: str = ""
-    after: Callable[[Stage, Options, float], None] = lambda stage, options, minutes: None
+    work: str
+    weights: Path
+    check: Callable[[Options], None] = lambda options: None
 
-    def parser(self) -> argparse.ArgumentParser:
-        """Return the command line's options."""
-        main = command_line.Parser(
-            prog=f"python -m {self.module}",
-            description=self.about.split("\n\n")[0],
-            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-            epilog=self.epilog,
-        )
+    def main(self, prog: str, argv: Sequence[str]) -> int:
+        """Run a command line; return its exit status."""
+        parser = command_line.Parser(prog=prog, description=self.about)
         names = [stage.name for stage in self.stages]
-        main.add_argument("--work", type=Path, default=Path(self.work), help="folder of intermediate results")
-        main.add_argument(
-            "--stage", nargs="+", choices=names, default=list(self.usual or names), help="stages to run"
+        parser.add_argument(
+            "--work", type=Path, default=Path(self.work), help="folder of intermediate results"
         )
-        main.add_argument("--weights", type=Path, default=self.weights, help=self.weights_help)
-        self.add_options(main)
-        main.add_argument("--seed", type=command_line.seed, default=0)
-        main.add_argument("--threads", type=command_line.threads, default=1)
-        return main
+        parser.add_argument("--stage", nargs="+", choices=names, default=names, help="stages to run")
+        parser.add_argument("--weights", type=Path, default=self.weights, help="where export writes")
+        add_arguments(parser, self.recipe)
+        parser.add_argument("--seed", type=command_line.seed, default=0)
+        parser.add_argument("--threads", type=command_line.threads, default=1)
+        return command_line.run(self.run, parser, argv, interrupted=RESUMES)
 
     def run(self, options: Options) -> None:
         """Check that the stages that were asked for can start, and run them in their order."""
         chosen = [stage for stage in self.stages if stage.name in options.stage]
-        self.check_stages(options)
+        self.check(options)
+        self._check_files(chosen, options)
         command_line.writable(options.work, folder=True)
         if any(stage.exports for stage in chosen):
-            for folder in self.outputs(options):
-                command_line.writable(folder, folder=True)
+            command_line.writable(options.weights, folder=True)
         torch.set_num_threads(options.threads)
         options.work.mkdir(parents=True, exist_ok=True)
-        with _processes() as wait_for_all:
-            for stage in chosen:
-                started = time.monotonic()
-                if not stage.alone or rank() == 0:
-                    stage.run(options)
-                if rank() == 0:
-                    self.after(stage, options, (time.monotonic() - started) / 60)
-                wait_for_all()
+        for stage in chosen:
+            started = time.monotonic()
+            stage.run(options)
+            if not stage.exports:
+                self._add_history(stage, options, (time.monotonic() - started) / 60)
 
-    def check_stages(self, options: Options) -> None:
-        """Check that every stage that was asked for will find what it reads."""
-        self.check(options)
-        made: set[Path] = set()
-        for stage in self.stages:
-            if stage.name in options.stage:
-                for files in stage.reads(options):
-                    either = files if isinstance(files, tuple) else (files,)
-                    if not any(path in made or path.exists() for path in either):
+    def _check_files(self, chosen: Iterable[Stage], options: Options) -> None:
+        """Check that each stage will find what it needs, in the work folder or made by a stage before it."""
+        made: set[str] = set()
+        for stage in chosen:
+            for names in stage.needs(options) if callable(stage.needs) else stage.needs:
+                for either in _for_models(names if isinstance(names, tuple) else (names,), options):
+                    if not any(name in made or (options.work / name).exists() for name in either):
                         raise UserError(self._missing(stage, either, options))
-                stage.check(options)
-                made |= {*stage.makes(options)}
+            made |= {name for one in _for_models(stage.makes, options) for name in one}
 
-    def _missing(self, stage: Stage, files: tuple[Path, ...], options: Options) -> str:
-        usual = [
-            one for one in self.stages if one is not stage and (not self.usual or one.name in self.usual)
+    def _missing(self, stage: Stage, names: tuple[str, ...], options: Options) -> str:
+        makers = [
+            one.name
+            for name in names
+            for one in self.stages
+            if any(name in made for made in _for_models(one.makes, options))
         ]
-        makers = [one.name for path in files for one in usual if path in one.makes(options)]
-        first, *others = files
-        names = " or ".join([str(first), *(path.name for path in others)])
         return (
-            f"--work: stage {stage.name}: expected {names}, found none:"
-            f" run --stage {' or '.join(dict.fromkeys(makers))} before it{self.remedy}"
+            f"--work: stage {stage.name}: expected {options.work / ' or '.join(names)}, found none:"
+            f" run --stage {' or '.join(dict.fromkeys(makers))} before it"
         )
 
+    def _add_history(self, stage: Stage, options: Options, minutes: float) -> None:
+        """Say in the history what a stage did: where its logs end, for how long, and what was unlike the recipe."""
+        usual = self.recipe()
+        changed = {
+            field.name: value
+            for field in dataclasses.fields(usual)
+            if isinstance(value := getattr(options, field.name), int | float | str)
+            and value != getattr(usual, field.name)
+        }
+        of_models = "{model}" in "".join(stage.makes)
+        names = [name for (name,) in _for_models(("{model}" if of_models else stage.name,), options)]
+        logs = {name: path for name in names if (path := options.work / f"{name}.log.jsonl").exists()}
+        steps = ", ".join(f"{name} past step {last_logged(path)['step']}" for name, path in logs.items())
+        line = f"{stage.name}: {steps + ', ' if steps else ''}{minutes:.1f} min, seed {options.seed}"
+        with (options.work / "history.txt").open("a") as file:
+            print(line + (f"; unlike the recipe: {changed}" if changed else ""), file=file)
 
-@contextmanager
-def _processes() -> Iterator[Callable[[], None]]:
-    """Join the processes that ``torchrun`` started; give what waits for all of them."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        yield lambda: None
-        return
-    distributed.init_process_group("gloo", timeout=timedelta(hours=2))
-    yield distributed.barrier
-    distributed.destroy_process_group()
+
+def _for_models(names: Iterable[str], options: Options) -> list[tuple[str, ...]]:
+    """Names with each model that is asked for in the place of ``{model}``."""
+    models = getattr(options, "model", None) or [""]
+    models = [models] if isinstance(models, str) else models
+    if not any("{model}" in name for name in names):
+        return [tuple(names)]
+    return [tuple(name.format(model=model) for name in names) for model in models]
 
 
 def last_logged(log: Path) -> dict:
-    """Return the last line of a log (`lab.train.base.loop.Log`)."""
+    """The last line of a log (`lab.train.base.loop.Log`)."""
     return json.loads(log.read_text().splitlines()[-1])
 
 
-def add_history(path: Path, line: str) -> None:
-    """Say in a history what a sitting did: a line, at the end."""
-    with path.open("a") as file:
-        print(line, file=file)
-
-
-def write_recipe(folder: Path, recipe: Mapping[str, object]) -> None:
-    """Write how the weights of a folder were made, into ``recipe.json``."""
-    write_json(folder / "recipe.json", recipe)
+def write_recipe(folder: Path, options: Options, before: Iterable[str] = (), **more: object) -> None:
+    """Write into ``recipe.json`` how the weights of a folder were made: what was done, and the last time's numbers."""
+    history = options.work / "history.txt"
+    done = history.read_text().splitlines() if history.exists() else []
+    numbers = {name: value for name, value in vars(options).items() if isinstance(value, int | float)}
+    versions = {"torch": torch.__version__, "diffusers": diffusers.__version__}
+    recipe = {**numbers, **more, "history": [*before, *(line for line in done if line not in before)]}
+    write_json(folder / "recipe.json", recipe | {"versions": versions, "machine": platform.machine()})
 
 
 def write_json(path: Path, content: Mapping[str, object], indent: int = 1) -> None:
     """Write a JSON file, with its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=indent) + "\n")
-
-
-def made_with() -> dict[str, object]:
-    """Return what a recipe says of the machine and of the libraries."""
-    versions = {"torch": torch.__version__, "diffusers": diffusers.__version__}
-    return {"versions": versions, "machine": platform.machine()}

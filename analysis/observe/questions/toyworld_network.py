@@ -2,7 +2,7 @@
 
 It is built as BLIP-2 is: an image encoder that is there and stays as it is (toyworld's RAM: the states of its 47 tags,
 which have looked at the image, and the image's 65 tokens), and a transformer that reads a question beside what was
-seen. That transformer alone is trained, by :mod:`lab.train.questions`.
+seen. That transformer alone is trained, by ``python -m lab train vqa``.
 """
 
 from __future__ import annotations

@@ -1,18 +1,17 @@
 """A small CLIP (open_clip), and its text tower as the pipeline's text encoder."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import torch
 from open_clip import CLIP, ClipLoss
 from open_clip.model import CLIPTextCfg, CLIPVisionCfg
-from safetensors.torch import save_file
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
 from lab.train.base.data import Drawings
-from lab.train.base.loop import Budget, Log, rank, train_loop
+from lab.train.base.loop import Budget, Log, save_weights, train_loop
 from lab.train.base.tokenizer import CONTEXT_LENGTH, encode
+from lab.train.stages import Options, write_json
 
 WIDTH, LAYERS, HEADS, EMBED = 96, 4, 4, 96
 
@@ -38,20 +37,9 @@ def new_clip(vocabulary_size: int) -> CLIP:
     return CLIP(config["embed_dim"], CLIPVisionCfg(**config["vision_cfg"]), CLIPTextCfg(**config["text_cfg"]))
 
 
-def train_clip(
-    model: CLIP,
-    tokenizer: CLIPTokenizer,
-    drawings: Drawings,
-    budget: Budget,
-    log: Log,
-    *,
-    batch_size: int = 192,
-    learning_rate: float = 2e-3,
-    device: str = "cpu",
-    seed: int = 0,
-) -> int:
-    """Train with the contrastive loss of Radford et al. 2021; returns the steps taken."""
-    rng = np.random.default_rng(seed + 1000 * rank())
+def train_clip(model: CLIP, tokenizer: CLIPTokenizer, drawings: Drawings, options: Options) -> None:
+    """Train with the contrastive loss of Radford et al. 2021."""
+    rng, device, batch_size = np.random.default_rng(options.seed), options.device, options.clip_batch
     tokens = encode(tokenizer, drawings.captions)
     model.to(device).train()
     contrast = ClipLoss()
@@ -64,9 +52,9 @@ def train_clip(
             right = ((image @ text.T).argmax(1) == torch.arange(batch_size, device=device)).float().mean()
         return {"loss": loss, "retrieval": right}
 
-    steps = train_loop(model, loss_of, budget, log, learning_rate, 0.02)
+    budget = Budget(options.clip_steps, options.clip_minutes)
+    train_loop(model, loss_of, budget, Log(options.work / "clip.log.jsonl", 20), 2e-3, 0.02)
     model.eval()
-    return steps
 
 
 def text_encoder(model: CLIP, tokenizer: CLIPTokenizer) -> CLIPTextModel:
@@ -115,14 +103,10 @@ def text_encoder(model: CLIP, tokenizer: CLIPTokenizer) -> CLIPTextModel:
 
 def save_clip(model: CLIP, tokenizer: CLIPTokenizer, folder: Path) -> None:
     """Write weights (float16 safetensors) and configuration in open_clip's layout."""
-    folder.mkdir(parents=True, exist_ok=True)
-    save_file(
-        {name: value.detach().half().cpu().contiguous() for name, value in model.state_dict().items()},
-        folder / "open_clip_model.safetensors",
-    )
+    save_weights(model, folder / "open_clip_model.safetensors", torch.float16)
     config = {
         "model_cfg": model_config(len(tokenizer)),
         "preprocess_cfg": {"mean": [0.5] * 3, "std": [0.5] * 3},
     }
-    (folder / "open_clip_config.json").write_text(json.dumps(config, indent=1))
+    write_json(folder / "open_clip_config.json", config)
     tokenizer.save_pretrained(folder)

@@ -1,19 +1,21 @@
-"""Shared parts of every training run: learning-rate schedule, moving average, time limit, log, checkpoints."""
+"""The one training loop: AdamW, learning-rate schedule, moving average, time limit, log, checkpoints."""
 
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import torch
-from torch import distributed
+from numpy.typing import NDArray
+from safetensors.torch import save_file
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from lab.train.stages import rank
-
+# what learns of a model, what is stored of it, and the loss of each step, which is the one named ``loss``
+Lessons = tuple[torch.nn.Module, torch.nn.Module, Callable[[int], dict[str, torch.Tensor]]]
 CPU_HAS_BFLOAT16 = torch.backends.cpu.get_cpu_capability().startswith("AVX512")
 
 
@@ -21,8 +23,8 @@ CPU_HAS_BFLOAT16 = torch.backends.cpu.get_cpu_capability().startswith("AVX512")
 def mixed_precision(device: str | torch.device) -> Iterator[None]:
     """Work in bfloat16 where that is safe and not slower: without AVX-512 it takes 8 times as long as float32.
 
-    On a CPU attention is taken apart: torch's fused kernel needs instructions in bfloat16 that a processor, or
-    ``ATEN_CPU_CAPABILITY``, may leave out.
+    On a CPU attention is computed step by step: torch's fused kernel needs instructions in bfloat16 that a processor,
+    or ``ATEN_CPU_CAPABILITY``, may leave out.
     """
     kind = torch.device(device).type
     with ExitStack() as stack:
@@ -31,17 +33,6 @@ def mixed_precision(device: str | torch.device) -> Iterator[None]:
         if kind == "cpu" and CPU_HAS_BFLOAT16:
             stack.enter_context(sdpa_kernel(SDPBackend.MATH))
         yield
-
-
-def average_over_processes(tensors: list[torch.Tensor]) -> None:
-    """Replace tensors by their mean over all processes, in one transfer."""
-    if not distributed.is_initialized():
-        return
-    flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
-    distributed.all_reduce(flat)
-    flat /= distributed.get_world_size()
-    for tensor, mean in zip(tensors, flat.split([tensor.numel() for tensor in tensors])):
-        tensor.copy_(mean.view_as(tensor))
 
 
 @dataclass
@@ -82,11 +73,11 @@ class MovingAverage:
         averages = list(self.values.values())
         torch._foreach_lerp_(averages, [value.detach() for value in module.parameters()], 1 - decay)
 
+    @torch.no_grad()
     def copy_to(self, module: torch.nn.Module) -> None:
         """Overwrite the module's parameters with the average."""
-        with torch.no_grad():
-            for name, value in module.named_parameters():
-                value.copy_(self.values[name])
+        for name, value in module.named_parameters():
+            value.copy_(self.values[name])
 
 
 class Log:
@@ -105,12 +96,11 @@ class Log:
             self.sums[name] = self.sums.get(name, 0.0) + value  # a tensor is read when it is written
         if step != 1 and step % self.every:
             return
-        if rank() == 0:
-            row = {"step": step, "minutes": round((time.monotonic() - self.started) / 60, 2)}
-            row |= {name: round(float(total) / self.count, 5) for name, total in self.sums.items()}
-            self.file.write(json.dumps(row) + "\n")
-            self.file.flush()
-            print(self.file.name.rsplit("/", 1)[-1], row, flush=True)
+        row = {"step": step, "minutes": round((time.monotonic() - self.started) / 60, 2)}
+        row |= {name: round(float(total) / self.count, 5) for name, total in self.sums.items()}
+        self.file.write(json.dumps(row) + "\n")
+        self.file.flush()
+        print(self.file.name.rsplit("/", 1)[-1], row, flush=True)
         self.sums, self.count = {}, 0
 
 
@@ -121,25 +111,28 @@ def train_loop(
     log: Log,
     learning_rate: float,
     weight_decay: float = 0.01,
-    average: MovingAverage | None = None,
+    *,
+    decay: float = 0.0,
     clip: float = 1.0,
-    save: Callable[[], None] | None = None,
-    save_minutes: float = 5.0,
+    weights: Path | None = None,
+    stored: torch.nn.Module | None = None,
     checkpoint: Path | None = None,
     further: bool = False,
+    save_minutes: float = 5.0,
 ) -> int:
     """Run AdamW until the budget is used and return the number of steps taken, those of former sittings included.
 
-    ``loss_of(step)`` gives a dict whose ``loss`` is minimised. Under ``torchrun`` gradients are averaged over the
-    processes, so the batch is that many times larger. The state is kept in ``checkpoint``, and training goes on from
-    there, with what is left of the budget or, if ``further``, with the whole of it once more.
+    ``loss_of(step)`` gives a dict whose ``loss`` is minimised. With a ``decay`` the moving average of the parameters is
+    what remains. Every ``save_minutes`` and at the end the weights of ``stored`` (as a rule the module) are written to
+    ``weights``, and the state of training to ``checkpoint``, from which it goes on: with what is left of the budget or,
+    if ``further``, with the whole of it once more.
     """
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     optimiser = torch.optim.AdamW(
         parameters, lr=learning_rate, weight_decay=weight_decay, betas=(0.9, 0.99), fused=True
     )
-    kept = average or MovingAverage(module, 0.0)
-    step = _resume(checkpoint, module, optimiser, kept) if checkpoint and checkpoint.exists() else 0
+    average = MovingAverage(module, decay)
+    step = _resume(checkpoint, module, optimiser, average) if checkpoint and checkpoint.exists() else 0
     before = step if further else 0
     saved, used = time.monotonic(), budget.fraction(step - before)
     while used < 1.0:
@@ -147,23 +140,55 @@ def train_loop(
             group["lr"] = learning_rate * budget.rate(step - before, used)
         losses = loss_of(step)
         losses["loss"].backward()
-        clock = torch.tensor([budget.fraction(step + 1 - before)], device=parameters[0].device)
-        average_over_processes([clock, *(value.grad for value in parameters if value.grad is not None)])
-        used = float(clock)
         torch.nn.utils.clip_grad_norm_(parameters, clip)
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
         step += 1
-        if average is not None:
+        used = budget.fraction(step - before)
+        if decay:
             average.update(module)
         log.add(step, **{name: value.detach() for name, value in losses.items()})
         late = time.monotonic() - saved > 60 * save_minutes
-        if rank() == 0 and save is not None and late:
-            save()
-        if rank() == 0 and checkpoint and (late or used >= 1.0):
-            _keep(checkpoint, step, module, optimiser, kept)
+        if weights and late:
+            save_weights(stored or module, weights, overwrite=average.values if decay else {})
+        if checkpoint and (late or used >= 1.0):
+            _keep(checkpoint, step, module, optimiser, average)
         saved = time.monotonic() if late else saved
+    if decay:
+        average.copy_to(module)
+    if weights:
+        save_weights(stored or module, weights)
     return step
+
+
+def batches(count: int, size: int, seed: int) -> Iterator[NDArray[np.intp]]:
+    """Rows of ``count`` in random order, ``size`` at a time, for ever."""
+    rng = np.random.default_rng(seed)
+    while True:
+        order = rng.permutation(count)
+        for start in range(0, count - size + 1, size):
+            yield order[start : start + size]
+
+
+def save_weights(
+    module: torch.nn.Module,
+    path: Path,
+    dtype: torch.dtype = torch.float32,
+    overwrite: Mapping[str, torch.Tensor] | None = None,
+) -> None:
+    """Write a module's weights, those in ``overwrite`` instead of its own.
+
+    A tensor that stands under several names, as heads do that layers share, is written once.
+    """
+    state, written, replaced = {}, set(), overwrite or {}
+    for name, value in module.state_dict().items():
+        if value.numel() and value.data_ptr() in written:
+            continue
+        written.add(value.data_ptr())
+        value = replaced.get(name, value).detach()
+        state[name] = value.to("cpu", dtype if value.is_floating_point() else value.dtype).contiguous()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file(state, path)
 
 
 def _keep(
@@ -178,11 +203,9 @@ def _keep(
 def _resume(
     path: Path, module: torch.nn.Module, optimiser: torch.optim.Optimizer, average: MovingAverage
 ) -> int:
-    """Read a checkpoint, whose step is returned; exported weights have no state of an optimiser."""
+    """Read a checkpoint into what is trained, and return its step."""
     state = torch.load(path, weights_only=True, map_location=next(module.parameters()).device)
     module.load_state_dict(state["weights"])
-    average.values = MovingAverage(module, average.decay).values
-    if "optimiser" in state:
-        optimiser.load_state_dict(state["optimiser"])
-        average.values, average.updates = state["average"], state["updates"]
+    optimiser.load_state_dict(state["optimiser"])
+    average.values, average.updates = state["average"], state["updates"]
     return state["step"]

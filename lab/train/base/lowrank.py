@@ -1,14 +1,16 @@
-"""Low-rank changes of weights (Hu et al. 2022, "LoRA") while they are learned.
+"""Changes of a model while they are learned and all else stays: of low rank, and embeddings of single tokens.
 
-`probes.toyworld.pipelines` merges them when a model is loaded.
+Hu et al. 2022 ("LoRA"), Gal et al. 2023 ("An image is worth one word"). `probes.toyworld.pipelines` merges them when
+a model is loaded.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
+from transformers import CLIPTextModel
 
 
 class LowRank(nn.Module):
@@ -40,3 +42,23 @@ def learning(layers: Mapping[str, nn.Module], rank: int, seed: int) -> Iterator[
     finally:
         for layer in layers.values():
             parametrize.remove_parametrizations(layer, "weight", leave_parametrized=False)
+
+
+class Embeddings(nn.Module):
+    """The embeddings of single tokens of a text encoder while they learn, ``(k, width)``, ``gain`` times as fast."""
+
+    def __init__(self, numbers: Sequence[int], values: Tensor, gain: float = 1.0):
+        super().__init__()
+        self.numbers, self.gain = torch.tensor(list(numbers)), gain
+        self.rows = nn.Parameter(values.detach() / gain)
+
+    def values(self) -> Tensor:
+        """The embeddings as they are now."""
+        return self.gain * self.rows
+
+    def states(self, encoder: CLIPTextModel, tokens: Tensor) -> Tensor:
+        """Text states ``(n, 32, width)`` of tokens with these embeddings."""
+        table = encoder.get_input_embeddings().weight
+        table = table.index_copy(0, self.numbers.to(table.device), self.values())
+        name = next(name for name, _ in encoder.named_parameters() if name.endswith("token_embedding.weight"))
+        return torch.func.functional_call(encoder, {name: table}, (tokens,)).last_hidden_state

@@ -1,15 +1,14 @@
-"""Quality of a benchmark model: ``python -m lab.train.base.measure toyworld``.
+"""Quality of a benchmark model: ``python -m lab measure base toyworld``.
 
 Three measurements, all by the checker: its own accuracy on unseen renderings, how often a named noun is drawn, and how
 near the frequency of what is not named comes to what was planted.
 """
 
-import argparse
 import io
 import json
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +19,6 @@ from tqdm import tqdm
 
 from lab.train.base.captions import article, random_caption
 from lab.train.base.truth import planted
-from probes import command_line
 from probes.errors import UserError
 from probes.models.pretrained import from_folder
 from probes.models.weights import pick_device, weight_hash
@@ -168,36 +166,6 @@ def sheets(pipeline, world: World, *, seed: int = 300_000, **sampling) -> Image.
     return Image.fromarray(sheet).resize((sheet.shape[1] * 2, sheet.shape[0] * 2), Image.Resampling.NEAREST)
 
 
-def add_arguments(parser: argparse.ArgumentParser, *, steps: int) -> None:
-    """Add what says which benchmark model is to draw, and how."""
-    add = parser.add_argument
-    add("model", choices=(*BENCHMARK_MODELS, *TRANSFORMERS))
-    add(
-        "--weights",
-        type=command_line.existing_folder,
-        default=WEIGHTS,
-        help="folder that holds the benchmark models",
-    )
-    add("--steps", type=command_line.whole_number(1, 1000), default=steps)
-    add("--guidance-scale", type=command_line.number(0), help="as a rule the benchmark model's own")
-    add("--threads", type=command_line.threads, default=1)
-    add("--device", default="cpu")
-
-
-def model_folder(weights: Path, model: str) -> Path:
-    """Folder of a benchmark model; refused if it is not there, or not whole."""
-    described, shared, trainer = model, SHARED, "base"
-    if model in TRANSFORMERS:
-        described, shared, trainer = TRANSFORMERS[0], TRANSFORMERS[0], "dit"
-    for name in (f"{described}/model_index.json", f"{model}/triptych.json", f"{shared}/vae/config.json"):
-        if not (weights / name).is_file():
-            raise UserError(
-                f"--weights: expected a folder with the benchmark model {model}, found no {weights / name}: "
-                f"leave --weights out, or train it with python -m lab.train.{trainer}.train"
-            )
-    return weights / model
-
-
 def benchmark_pipeline(
     folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32
 ) -> tuple[DiffusionPipeline, float]:
@@ -205,6 +173,11 @@ def benchmark_pipeline(
 
     The null world's folder, beside it, holds the autoencoder of all U-Nets.
     """
+    if not (folder / "triptych.json").is_file():
+        raise UserError(
+            f"--weights: expected a folder with the benchmark model {folder.name}, found no"
+            f" {folder / 'triptych.json'}: leave --weights out, or see python -m lab list for what trains it"
+        )
     scale = json.loads((folder / "triptych.json").read_text())["guidance_scale"]
     if folder.name in TRANSFORMERS:
         pipeline = dit_pipeline(folder.name, folder, folder.parent / TRANSFORMERS[0]).to(device, dtype)
@@ -214,101 +187,67 @@ def benchmark_pipeline(
     return pipeline, scale
 
 
-def load(options: argparse.Namespace) -> tuple[DiffusionPipeline, dict[str, float]]:
-    """The pipeline that `add_arguments` asked for, and the arguments of `sample`."""
-    folder, device = model_folder(options.weights, options.model), pick_device(options.device)
-    torch.set_num_threads(options.threads)
-    pipeline, scale = benchmark_pipeline(folder, str(device))
-    if options.guidance_scale is not None:
-        scale = options.guidance_scale
-    return pipeline, {"steps": options.steps, "guidance_scale": scale}
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
-    main = command_line.Parser(prog="python -m lab.train.base.measure", description=__doc__.split("\n\n")[0])
-    add_arguments(main, steps=30)
-    main.add_argument("--seeds", type=command_line.count, default=64, help="images a noun")
-    main.add_argument(
-        "--images",
-        type=command_line.whole_number(2, 1_000_000),
-        default=512,
-        help="images a group of words, for frequencies",
-    )
-    main.add_argument(
-        "--word",
-        choices=[word for group in GROUPS for word in load_world().words(group)],
-        help="measure the frequencies of one indicator word alone, put beside what --out holds",
-    )
-    main.add_argument("--sheet", type=Path, help="PNG to write, 64 renderings and 64 generated images")
-    main.add_argument("--out", type=Path, help="where to write the figures as JSON")
-    return main
-
-
-def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
-    for path in filter(None, (options.sheet, options.out)):
-        command_line.writable(path)
-    pipeline, sampling = load(options)
-    world = load_world(options.model)
-    if options.sheet:
+def measure(
+    model: Annotated[str, (*BENCHMARK_MODELS, *TRANSFORMERS)],
+    *,
+    weights: Path = WEIGHTS,
+    seeds: Annotated[int, "images a noun"] = 64,
+    images: Annotated[int, "images a group of words, for frequencies"] = 512,
+    steps: int = 30,
+    guidance_scale: Annotated[float | None, "as a rule the benchmark model's own"] = None,
+    device: str = "cpu",
+    sheet: Annotated[Path | None, "PNG to write, 64 renderings and 64 generated images"] = None,
+    word: Annotated[
+        str | None, tuple(group_of_words()), "its frequencies alone, beside what is stored"
+    ] = None,
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Measure how well a benchmark model draws what is named, and how near the rest comes to what was planted."""
+    pipeline, scale = benchmark_pipeline(weights / model, str(pick_device(device)))
+    sampling = {"steps": steps, "guidance_scale": scale if guidance_scale is None else guidance_scale}
+    world = load_world(model)
+    if sheet:
         image = io.BytesIO()
         sheets(pipeline, world, **sampling).save(image, format="png", optimize=True)
-        write_bytes(options.sheet, image.getvalue())
-    if options.word:
-        _measure_word(options, pipeline, world, sampling)
+        write_bytes(sheet, image.getvalue())
+    if word:
+        groups = {group_of_words()[word][0]: [word]}
+        cells = frequencies(pipeline, world, words=groups, images=images, **sampling)
+        stored = json.loads((weights / model / "quality.json").read_text())
+        of_word = {"images": images, **sampling, **_figures(cells)}
+        yield model, stored | {"words": stored.get("words", {}) | {word: of_word}}
         return
     accuracy = checker_accuracy(world, 2000)
-    nouns = nouns_drawn(pipeline, world, seeds=options.seeds, **sampling)
-    cells = frequencies(pipeline, world, images=options.images, **sampling)
-    denoiser = "transformer" if options.model in TRANSFORMERS else "unet"
-    near = (cells["planted"] - cells["drawn"]).abs() <= 0.10
-    figures = {
-        "model": options.model,
-        **sampling,
-        f"{denoiser}_parameters": sum(value.numel() for value in getattr(pipeline, denoiser).parameters()),
-        "images_a_noun": options.seeds,
-        "images_a_group": options.images,
-        "checker_renderings": 2000,
-        "checker_accuracy_least": float(accuracy.min()),
-        "nouns_mean": float(nouns.mean()),
-        "nouns_least": float(nouns.min()),
-        "nouns": nouns.round(4).to_dict(),
-        "cells_within_0.10": float(near.mean()),
-        "cells": cells.round(4).to_dict("records"),
-    }
-    if options.model in TRANSFORMERS:  # of which a test says that it is what was measured
-        figures = {"weight_hash": weight_hash(pipeline)} | figures
+    nouns = nouns_drawn(pipeline, world, seeds=seeds, **sampling)
+    cells = frequencies(pipeline, world, images=images, **sampling)
+    denoiser = pipeline.transformer if model in TRANSFORMERS else pipeline.unet
+    kind = "transformer" if model in TRANSFORMERS else "unet"
     print(nouns.sort_values().round(3).to_string())
-    print(cells.assign(difference=cells["drawn"] - cells["planted"]).round(3).to_string(index=False))
-    print({name: value for name, value in figures.items() if name not in ("nouns", "cells")})
-    if options.out:
-        write_bytes(options.out, (json.dumps(figures, indent=1) + "\n").encode())
+    yield (
+        model,
+        {
+            # of transformers a test says that these weights are what was measured
+            **({"weight_hash": weight_hash(pipeline)} if model in TRANSFORMERS else {}),
+            "model": model,
+            **sampling,
+            f"{kind}_parameters": sum(value.numel() for value in denoiser.parameters()),
+            "images_a_noun": seeds,
+            "images_a_group": images,
+            "checker_renderings": 2000,
+            "checker_accuracy_least": float(accuracy.min()),
+            "nouns_mean": float(nouns.mean()),
+            "nouns_least": float(nouns.min()),
+            "nouns": nouns.round(4).to_dict(),
+            **_figures(cells),
+        },
+    )
 
 
-def _measure_word(options: argparse.Namespace, pipeline, world: World, sampling: dict[str, float]) -> None:
-    group, _ = group_of_words()[options.word]
-    cells = frequencies(pipeline, world, words={group: [options.word]}, images=options.images, **sampling)
+def _figures(cells: pd.DataFrame) -> dict[str, Any]:
+    """What is stored of `frequencies`."""
     difference = cells["drawn"] - cells["planted"]
-    figures = {
-        "images": options.images,
-        **sampling,
+    print(cells.assign(difference=difference).round(3).to_string(index=False))
+    return {
         "cells_within_0.10": float((difference.abs() <= 0.10).mean()),
         "largest_difference": float(difference.abs().max()),
         "cells": cells.round(4).to_dict("records"),
     }
-    print(cells.assign(difference=difference).round(3).to_string(index=False))
-    print({name: value for name, value in figures.items() if name != "cells"})
-    if options.out:
-        there = json.loads(options.out.read_text()) if options.out.exists() else {}
-        there["words"] = there.get("words", {}) | {options.word: figures}
-        write_bytes(options.out, (json.dumps(there, indent=1) + "\n").encode())
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return its exit status."""
-    return command_line.run(work, parser(), argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

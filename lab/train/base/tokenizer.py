@@ -28,15 +28,24 @@ def train_tokenizer(captions: list[str], vocabulary_size: int = 1200) -> CLIPTok
         vocab_size=vocabulary_size, initial_alphabet=alphabet, end_of_word_suffix="</w>", min_frequency=2
     )
     tokenizer.train_from_iterator(captions, trainer)
+    merges, _ = _merges(tokenizer)
+    units = [*alphabet, *(unit + "</w>" for unit in alphabet)]
+    names = list(dict.fromkeys([*units, *("".join(merge) for merge in merges), START, END]))
+    return _clip_tokenizer(names, merges)
+
+
+def _merges(tokenizer: Tokenizer) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Merges of a tokenizer, and its vocabulary in order."""
     model = json.loads(tokenizer.to_str())["model"]
     merges = [
         tuple(merge) if isinstance(merge, list) else tuple(merge.split(" ")) for merge in model["merges"]
     ]
-    units = [*alphabet, *(unit + "</w>" for unit in alphabet)]
-    names = list(dict.fromkeys([*units, *("".join(merge) for merge in merges), START, END]))
-    vocabulary = {name: index for index, name in enumerate(names)}
+    return merges, sorted(model["vocab"], key=model["vocab"].get)
+
+
+def _clip_tokenizer(names: Sequence[str], merges: list[tuple[str, ...]]) -> CLIPTokenizer:
     return CLIPTokenizer(
-        vocab=vocabulary,
+        vocab={name: number for number, name in enumerate(names)},
         merges=merges,
         bos_token=START,
         eos_token=END,
@@ -44,11 +53,6 @@ def train_tokenizer(captions: list[str], vocabulary_size: int = 1200) -> CLIPTok
         unk_token=END,
         model_max_length=CONTEXT_LENGTH,
     )
-
-
-def save_tokenizer(tokenizer: CLIPTokenizer, folder: Path) -> None:
-    """Write the tokenizer where diffusers looks for it."""
-    tokenizer.save_pretrained(folder)
 
 
 def encode(tokenizer: CLIPTokenizer, captions: list[str]):
@@ -71,27 +75,15 @@ def add_words(tokenizer: CLIPTokenizer, words: Sequence[str]) -> CLIPTokenizer:
     >>> before.tokenize("a plumber"), add_words(before, ["plumber"]).tokenize("a plumber")
     (['a</w>', 'p', 'l', 'um', 'be', 'r</w>'], ['a</w>', 'plumber</w>'])
     """
-    model = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
-    merges = [
-        tuple(merge) if isinstance(merge, list) else tuple(merge.split(" ")) for merge in model["merges"]
-    ]
-    names = [name for name in sorted(model["vocab"], key=model["vocab"].get) if name not in (START, END)]
+    merges, known = _merges(tokenizer.backend_tokenizer)
+    names = [name for name in known if name not in (START, END)]
     for word in words:
         pieces = tokenizer.tokenize(word)
         while len(pieces) > 1:
             merges.append((pieces[-2], pieces[-1]))
             pieces = [*pieces[:-2], pieces[-2] + pieces[-1]]
             names.append(pieces[-1])
-    names = list(dict.fromkeys([*names, START, END]))
-    return CLIPTokenizer(
-        vocab={name: number for number, name in enumerate(names)},
-        merges=merges,
-        bos_token=START,
-        eos_token=END,
-        pad_token=END,
-        unk_token=END,
-        model_max_length=tokenizer.model_max_length,
-    )
+    return _clip_tokenizer(list(dict.fromkeys([*names, START, END])), merges)
 
 
 def tokenizer_with(base: Path, words: Sequence[str]) -> CLIPTokenizer:

@@ -2,24 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import torch
-from diffusers import DDIMScheduler, UNet2DConditionModel
+from diffusers import AutoencoderKL, DDIMScheduler, UNet2DConditionModel
 from diffusers.models.attention_processor import AttnProcessor
-from safetensors.torch import save_file
-from transformers import CLIPTextModel
+from transformers import CLIPTextModel, CLIPTokenizer
 
-from lab.train.base.loop import (
-    CPU_HAS_BFLOAT16,
-    Budget,
-    Log,
-    MovingAverage,
-    mixed_precision,
-    rank,
-    train_loop,
-)
+from lab.train.base.data import Drawings
+from lab.train.base.loop import CPU_HAS_BFLOAT16, Budget, Log, batches, mixed_precision, train_loop
+from lab.train.base.tokenizer import encode
+from lab.train.base.vae import encode_latents
+from lab.train.stages import Options
+from probes.models.pretrained import from_folder
 
 CONFIG = {
     "sample_size": 16,
@@ -55,27 +50,6 @@ def new_unet(seed: int = 0) -> UNet2DConditionModel:
     return UNet2DConditionModel(**CONFIG)
 
 
-class Lots:
-    """Random draws of training: rows without repetition until all have been, dropped captions, noise, timesteps."""
-
-    def __init__(self, count: int, batch_size: int, seed: int):
-        self.generator = torch.Generator().manual_seed(seed + 1000 * rank())
-        self.rng = np.random.default_rng(seed + 1000 * rank())
-        self.count, self.batch_size = count, batch_size
-        self.order, self.cursor = self.rng.permutation(count), 0
-
-    def rows(self) -> np.ndarray:
-        """Rows of the next batch."""
-        if self.cursor + self.batch_size > self.count:
-            self.order, self.cursor = self.rng.permutation(self.count), 0
-        self.cursor += self.batch_size
-        return self.order[self.cursor - self.batch_size : self.cursor]
-
-    def dropped(self, share: float) -> torch.Tensor:
-        """Return which rows of a batch lose their caption, ``(batch_size,)`` bool."""
-        return torch.rand(self.batch_size, generator=self.generator) < share
-
-
 @contextmanager
 def quick_attention(unet: UNet2DConditionModel, device: str) -> Iterator[None]:
     """Train with the attention that is quick on a device; the processors are put back at the end.
@@ -91,12 +65,27 @@ def quick_attention(unet: UNet2DConditionModel, device: str) -> Iterator[None]:
         unet.set_attn_processor(usual)
 
 
+def spread_times(order: torch.Tensor, power: float, generator: torch.Generator) -> torch.Tensor:
+    """Timesteps 1000 u ** power with u even on [0, 1), stratified, in an order: a permutation of their numbers."""
+    strata = (order + torch.rand(len(order), generator=generator)) / len(order)
+    return (1000 * strata**power).long().clamp(0, 999)
+
+
+def noised(
+    clean: torch.Tensor, power: float, generator: torch.Generator
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Noised latents, float16, and their timesteps (:func:`spread_times`), in an order at random."""
+    times = spread_times(torch.randperm(len(clean), generator=generator), power, generator)
+    noise = torch.randn(clean.shape, generator=generator)
+    return DDIMScheduler(**SCHEDULER).add_noise(clean, noise, times).half(), times
+
+
 def velocity_loss(
     unet: UNet2DConditionModel,
     latents: torch.Tensor,
     states: torch.Tensor,
     zones: torch.Tensor,
-    lots: Lots,
+    generator: torch.Generator,
     zone_weight: float,
     time_power: float,
 ) -> dict[str, torch.Tensor]:
@@ -104,10 +93,9 @@ def velocity_loss(
     device, batch_size = states.device, len(latents)
     scheduler = DDIMScheduler(**SCHEDULER)
     clean = latents.to(device).float()
-    noise = torch.randn(clean.shape, generator=lots.generator).to(device)
+    noise = torch.randn(clean.shape, generator=generator).to(device)
     # stratified timesteps: the loss of a batch varies less than with independent ones
-    strata = (torch.arange(batch_size) + torch.rand(batch_size, generator=lots.generator)) / batch_size
-    times = (1000 * strata**time_power).long().clamp(0, 999).to(device)
+    times = spread_times(torch.arange(batch_size), time_power, generator).to(device)
     noisy = scheduler.add_noise(clean, noise, times).contiguous(memory_format=torch.channels_last)
     target = scheduler.get_velocity(clean, noise, times)
     with mixed_precision(device):
@@ -115,63 +103,48 @@ def velocity_loss(
     error = (guess.float() - target).square().mean(1)
     weight = torch.where(zones.to(device), zone_weight, 1.0)
     loss = (weight * error).sum() / weight.sum()
-    late, early = (error[times < 300], error[times >= 600])
-    late = late.mean() if len(late) else late.sum()
-    return {"loss": loss, "even": error.mean(), "late": late, "early": early.mean()}
+    return {"loss": loss, "even": error.mean()}
 
 
 def train_unet(
-    unet: UNet2DConditionModel,
-    encoder: CLIPTextModel,
-    latents: torch.Tensor,
-    tokens: torch.Tensor,
-    empty: torch.Tensor,
-    zones: torch.Tensor,
-    budget: Budget,
-    log: Log,
-    *,
-    batch_size: int = 32,
-    learning_rate: float = 1e-3,
-    drop: float = 0.1,
-    decay: float = 0.998,
-    device: str = "cpu",
-    seed: int = 0,
-    checkpoint: Path | None = None,
-    zone_weight: float = 1.0,
-    time_power: float = 1.0,
-) -> int:
-    """Train denoiser and text encoder in place on latents and captions; the average of the weights is what remains.
+    unet: UNet2DConditionModel, encoder: CLIPTextModel, drawings: Drawings, options: Options, name: str
+) -> None:
+    """Train denoiser and text encoder, the base or a benchmark model of it; the average of the weights is what remains.
 
-    Latents are ``(n, 4, 16, 16)``, tokens ``(n, 32)``; a share ``drop`` of the rows gets the ``empty`` caption's. The
-    error of cells in ``zones`` ``(n, 16, 16)`` counts ``zone_weight`` times. Timesteps are 1000 u ** time_power with u
-    even on [0, 1): below 1, noisy ones come up more often, as what a word makes likely is settled while there is much
-    noise.
+    A tenth of the rows gets the empty caption. The error of cells in zones counts ``zone_weight`` times. With a time
+    power below 1 noisy timesteps come up more often (:func:`spread_times`), as what a word makes likely is settled
+    while there is much noise.
     """
+    work, device, base = options.work, options.device, name == "base"
+    stage = "base" if base else "finetune"
+    tokenizer = from_folder(CLIPTokenizer, work / "tokenizer")
+    vae = from_folder(AutoencoderKL, work / "vae").to(device, memory_format=torch.channels_last).eval()
+    latents = encode_latents(vae, drawings, np.arange(len(drawings.captions)), device)
+    tokens, empty = (encode(tokenizer, some).to(device) for some in (drawings.captions, [""]))
+    zones = torch.from_numpy(drawings.zones)
     unet.to(device, memory_format=torch.channels_last).train()
     module = torch.nn.ModuleDict({"unet": unet, "encoder": encoder.to(device).train()})
-    average = MovingAverage(module, decay)
-    lots = Lots(len(latents), batch_size, seed)
+    seed = options.seed + (0 if base else 6)
+    batch, generator = batches(len(latents), options.batch, seed), torch.Generator().manual_seed(seed)
+    power = options.time_power if base else options.finetune_time_power
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:
-        rows = lots.rows()
-        dropped = lots.dropped(drop).to(device)
-        states = encoder(
-            torch.where(dropped[:, None], empty.to(device), tokens[rows].to(device))
-        ).last_hidden_state
-        return velocity_loss(unet, latents[rows], states, zones[rows], lots, zone_weight, time_power)
-
-    def save() -> None:
-        if checkpoint is not None and rank() == 0:
-            state = {name: value.detach().cpu().clone() for name, value in module.state_dict().items()}
-            state |= {name: value.cpu().clone() for name, value in average.values.items()}
-            save_file({name: value.contiguous() for name, value in state.items()}, checkpoint)
+        rows = next(batch)
+        dropped = (torch.rand(options.batch, generator=generator) < 0.1).to(device)
+        states = encoder(torch.where(dropped[:, None], empty, tokens[rows])).last_hidden_state
+        return velocity_loss(unet, latents[rows], states, zones[rows], generator, options.zone_weight, power)
 
     with quick_attention(unet, device):
-        steps = train_loop(module, loss_of, budget, log, learning_rate, 0.01, average, save=save)
-    average.copy_to(module)
+        train_loop(
+            module,
+            loss_of,
+            Budget(*(getattr(options, f"{stage}_{of}") for of in ("steps", "minutes")), 200 if base else 50),
+            Log(work / f"{name}.log.jsonl", 50),
+            getattr(options, f"{stage}_rate"),
+            decay=0.998 if base else 0.99,
+            weights=work / f"{name}.safetensors",
+        )
     module.eval()
-    save()
-    return steps
 
 
 @torch.no_grad()

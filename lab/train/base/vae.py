@@ -1,14 +1,14 @@
 """The autoencoder: 64 × 64 pixels to 4 × 16 × 16 latents."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import torch
 from diffusers import AutoencoderKL
 
 from lab.train.base.data import Drawings
-from lab.train.base.loop import Budget, Log, MovingAverage, mixed_precision, rank, train_loop
+from lab.train.base.loop import Budget, Log, mixed_precision, train_loop
+from lab.train.stages import Options
 from probes.models.pretrained import from_folder
 
 CONFIG = {
@@ -25,45 +25,33 @@ CONFIG = {
 }
 
 
-def train_vae(
-    drawings: Drawings,
-    budget: Budget,
-    folder: Path,
-    *,
-    batch_size: int = 16,
-    learning_rate: float = 2e-3,
-    kl_weight: float = 3e-3,
-    device: str = "cpu",
-    seed: int = 0,
-    start: Path | None = None,
-) -> AutoencoderKL:
+def train_vae(drawings: Drawings, options: Options) -> AutoencoderKL:
     """Train the autoencoder on absolute and squared error with a light KL term, and set its scaling factor.
 
-    The scaling factor is one over the standard deviation of the latents, as in Rombach et al. 2022.
+    It goes on from the one in the work folder, if there is one. The scaling factor is one over the standard deviation
+    of the latents, as in Rombach et al. 2022.
     """
-    torch.manual_seed(seed)
-    vae = AutoencoderKL(**CONFIG) if start is None else from_folder(AutoencoderKL, start)
-    torch.manual_seed(seed + 1000 * rank())
-    rng = np.random.default_rng(seed + 1000 * rank())
+    start, device, rng = options.work / "vae", options.device, np.random.default_rng(options.seed)
+    torch.manual_seed(options.seed)
+    vae = from_folder(AutoencoderKL, start) if start.exists() else AutoencoderKL(**CONFIG)
+    torch.manual_seed(options.seed)
     vae.to(device, memory_format=torch.channels_last).train()
-    average = MovingAverage(vae, 0.99)
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:
-        pixels = drawings.pixels(rng.integers(len(drawings.captions), size=batch_size), device)
+        pixels = drawings.pixels(rng.integers(len(drawings.captions), size=options.vae_batch), device)
         pixels = pixels.to(memory_format=torch.channels_last)
         with mixed_precision(device):
             posterior = vae.encode(pixels).latent_dist
             error = vae.decode(posterior.sample()).sample.float() - pixels
         kl = posterior.kl().mean() / posterior.mean[0].numel()
         absolute, squared = error.abs().mean(), error.square().mean()
-        return {"loss": absolute + squared + kl_weight * kl, "absolute": absolute, "kl": kl}
+        return {"loss": absolute + squared + 3e-3 * kl, "absolute": absolute, "kl": kl}
 
-    train_loop(vae, loss_of, budget, Log(folder / "vae.log.jsonl"), learning_rate, 0.0, average)
-    average.copy_to(vae)
+    budget = Budget(options.vae_steps, options.vae_minutes)
+    train_loop(vae, loss_of, budget, Log(options.work / "vae.log.jsonl"), 2e-3, 0.0, decay=0.99)
     vae.eval()
-    latents = encode_latents(
-        vae, drawings, np.arange(min(1024, len(drawings.captions))), device, scaled=False
-    )
+    some = np.arange(min(1024, len(drawings.captions)))
+    latents = encode_latents(vae, drawings, some, device, scaled=False)
     vae.register_to_config(scaling_factor=round(float(1 / latents.float().std()), 5))
     return vae
 
@@ -71,27 +59,19 @@ def train_vae(
 def refine_decoder(
     vae: AutoencoderKL,
     drawings: Drawings,
-    budget: Budget,
-    folder: Path,
-    *,
-    guess: Callable[[torch.Tensor, np.ndarray], torch.Tensor] | None = None,
-    batch_size: int = 16,
-    learning_rate: float = 1e-3,
-    noise: float = 0.05,
-    device: str = "cpu",
-    seed: int = 0,
+    options: Options,
+    guess: Callable[[torch.Tensor, np.ndarray], torch.Tensor],
 ) -> None:
-    """Go on training the decoder alone; the latents, and so any denoiser trained on them, stay as they are.
+    """Train the decoder alone further; the latents, and so any denoiser trained on them, stay as they are.
 
     ``guess`` gives a denoiser's guess at scaled latents from a noisy version of them: half of a batch is decoded from
-    such guesses, so that the decoder meets a denoiser's errors. To the mean latents of the other half ``noise`` is
-    added, a standard deviation in units of the latents' own.
+    such guesses, so that the decoder meets a denoiser's errors. To the mean latents of the other half noise is added,
+    with a standard deviation of 0.05 in units of the latents' own.
     """
-    torch.manual_seed(seed + 1000 * rank())
-    rng = np.random.default_rng(seed + 1000 * rank())
+    torch.manual_seed(options.seed)
+    rng, device, batch_size = np.random.default_rng(options.seed), options.device, options.vae_batch
     vae.to(device, memory_format=torch.channels_last).requires_grad_(False)
     decoder = torch.nn.ModuleList([vae.decoder, vae.post_quant_conv]).requires_grad_(True)
-    average = MovingAverage(decoder, 0.99)
     scale = vae.config.scaling_factor
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:
@@ -100,16 +80,15 @@ def refine_decoder(
         with mixed_precision(device):
             with torch.no_grad():
                 latents = vae.encode(pixels).latent_dist.mean.float() * scale
-                inputs = latents + noise * torch.randn_like(latents)
-                if guess is not None:
-                    half = batch_size // 2
-                    inputs[:half] = guess(latents[:half], rows[:half])
+                inputs = latents + 0.05 * torch.randn_like(latents)
+                half = batch_size // 2
+                inputs[:half] = guess(latents[:half], rows[:half])
             error = vae.decode(inputs / scale).sample.float() - pixels
         absolute, squared = error.abs().mean(), error.square().mean()
         return {"loss": absolute + squared, "absolute": absolute}
 
-    train_loop(decoder, loss_of, budget, Log(folder / "decoder.log.jsonl"), learning_rate, 0.0, average)
-    average.copy_to(decoder)
+    budget = Budget(options.decoder_steps, options.decoder_minutes)
+    train_loop(decoder, loss_of, budget, Log(options.work / "decoder.log.jsonl"), 1e-3, 0.0, decay=0.99)
     vae.requires_grad_(True).eval()
 
 

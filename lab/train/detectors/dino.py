@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import string
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -65,16 +67,15 @@ def save_text_encoder(folder: Path) -> None:
     BertConfig(vocab_size=len(words), **BERT).save_pretrained(folder)
 
 
-def new_dino(folder: Path) -> torch.nn.Module:
-    """The model with freshly drawn weights; ``text_encoder/`` in the folder is written if it is not there.
+def new_dino() -> torch.nn.Module:
+    """The model with freshly drawn weights.
 
     Freshly drawn layer norms give similarities of queries and tokens a standard deviation of 16, and a focal loss
     spends its first steps taking them back. Here every token starts near a chance of 2 %, and text reaches the image.
     """
-    own = folder / SETTINGS["text_encoder"]
-    if not own.exists():
-        save_text_encoder(own)
-    model = build(settings(), *text_encoder(str(own)))
+    with TemporaryDirectory() as folder:
+        save_text_encoder(Path(folder))
+        model = build(settings(), *text_encoder(folder))
     encoder, decoder = model.transformer.encoder, model.transformer.decoder
     half = (-PRIOR / model.hidden_dim) ** 0.5  # their product, summed over the width, is the prior
     with torch.no_grad():
@@ -90,8 +91,6 @@ def new_dino(folder: Path) -> torch.nn.Module:
 
 def settings() -> dict[str, Any]:
     """`SETTINGS` over the package's own configuration."""
-    import importlib
-
     module = importlib.import_module(f"groundingdino.config.{SETTINGS['base']}")
     known = {name: value for name, value in vars(module).items() if not name.startswith("__")}
     return {**known, **SETTINGS, "use_checkpoint": False, "use_transformer_ckpt": False}

@@ -1,6 +1,6 @@
 """Train the small Grounding DINO, with three head starts over training it as it is.
 
-Trained as it is, such a model hardly begins in a thousand steps. So
+Trained as it is, such a model hardly begins in a thousand steps. So:
 
 - the similarity of queries and tokens starts at a low chance (`lab.train.detectors.dino.new_dino`);
 - the image side learns from every pixel at once (`dense_loss`): each cell says which tags cover it and where the
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -24,11 +23,11 @@ from torchvision.ops import box_convert
 
 from analysis.observe.objects.models.grounding_dino import pixels
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT, Caption, captions
-from lab.train.base.loop import Budget, Log, MovingAverage, train_loop
+from lab.train.base.loop import Budget, Lessons, batches
 from lab.train.detectors.dino import HUMAN_WORDS, SETTINGS
 from lab.train.detectors.matching import Target, box_loss, focal_terms, set_loss
-from lab.train.detectors.pictures import LABELS, PictureSet, batches, boxes_of
-from lab.train.detectors.weights import save_weights
+from lab.train.detectors.pictures import LABELS, Pictures, boxes_of
+from lab.train.stages import Options
 from probes.toyworld.world import load_world
 
 NOT_THINGS = (*load_world().places, "photo", "air")  # nouns of captions that are no object
@@ -50,7 +49,7 @@ def random_tags(rng: np.random.Generator) -> list[str]:
 
 
 def as_targets(
-    pictures: PictureSet, rows: Sequence[int], text: Caption
+    pictures: Pictures, rows: Sequence[int], text: Caption
 ) -> tuple[list[Target], list[torch.Tensor]]:
     """Return targets of the tags in the pictures, and their masks ``(k, 64, 64)``, small ones first."""
     length = (
@@ -92,17 +91,11 @@ class Watched:
         self.model, self.seen = model, {}
         self.extra: tuple[torch.Tensor, torch.Tensor] | None = None
         transformer = model.transformer
-        self.handles = [
-            transformer.register_forward_pre_hook(self._add_queries),
-            transformer.register_forward_hook(
-                lambda m, inputs, output: self._keep(inputs=inputs, out=output)
-            ),
-            transformer.enc_out_class_embed.register_forward_hook(lambda m, i, out: self._keep(cells=out)),
-            transformer.enc_out_bbox_embed.register_forward_hook(lambda m, i, out: self._keep(deltas=out)),
-        ]
-
-    def _keep(self, **values) -> None:
-        self.seen |= values
+        keep = self.seen.update
+        transformer.register_forward_pre_hook(self._add_queries)
+        transformer.register_forward_hook(lambda m, inputs, output: keep(inputs=inputs, out=output))
+        transformer.enc_out_class_embed.register_forward_hook(lambda m, i, out: keep(cells=out))
+        transformer.enc_out_bbox_embed.register_forward_hook(lambda m, i, out: keep(deltas=out))
 
     def _add_queries(self, module, inputs):
         """Put the denoising queries before the model's own; neither group sees the other's."""
@@ -138,11 +131,6 @@ class Watched:
         cells = (self.seen["deltas"] + inverse_sigmoid(centres)).sigmoid()
         sizes = tuple(source.shape[-1] for source in inputs[0])
         return Predictions(layers, (self.seen["cells"][..., :length], cells), valid, sizes)
-
-    def close(self) -> None:
-        """Take the hooks away."""
-        for handle in self.handles:
-            handle.remove()
 
 
 def _centres(source: torch.Tensor, level: int) -> torch.Tensor:
@@ -237,42 +225,22 @@ def dino_loss(
     }
 
 
-def train_dino(
-    model: torch.nn.Module,
-    pictures: PictureSet,
-    budget: Budget,
-    log: Log,
-    *,
-    batch_size: int = 16,
-    learning_rate: float = 5e-4,
-    head_start: int = 500,
-    seed: int = 0,
-    checkpoint: Path | None = None,
-) -> torch.nn.Module:
-    """Train; the model gets the moving average of its weights.
+def lessons(model: torch.nn.Module, pictures: Pictures, options: Options, budget: Budget) -> Lessons:
+    """What learns, what is stored, and the loss of a step.
 
     ``head_start`` is the number of steps in which every cell's loss gives way to that of one cell an object.
     """
-    torch.manual_seed(seed)
-    rng, rows = np.random.default_rng(seed), batches(len(pictures), batch_size, seed)
-    generator = torch.Generator().manual_seed(seed)
-    model.train()
-    watched, average = Watched(model), MovingAverage(model, 0.995)
+    torch.manual_seed(options.seed)
+    rng, rows = np.random.default_rng(options.seed), batches(len(pictures), options.batch, options.seed)
+    generator, watched = torch.Generator().manual_seed(options.seed), Watched(model)
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:
         chosen = next(rows)
         (text,) = captions(random_tags(rng), model.tokenizer, BERT_LIMIT)
         targets, covers = as_targets(pictures, chosen, text)
-        start = max(0.0, 1 - step / head_start) if head_start else 0.0
+        start = max(0.0, 1 - step / options.head_start) if options.head_start else 0.0
         return dino_loss(
             watched, pictures.images[chosen], text, targets, covers, head_start=start, generator=generator
         )
 
-    def save() -> None:
-        if checkpoint is not None:
-            save_weights(model, checkpoint, overwrite=average.values)
-
-    train_loop(model, loss_of, budget, log, learning_rate, 1e-4, average, save=save)
-    watched.close()
-    average.copy_to(model)
-    return model.eval()
+    return model, model, loss_of

@@ -1,18 +1,15 @@
-"""Quality of toyworld's detectors: ``python -m lab.train.detectors.measure --help``.
+"""Quality of toyworld's detectors: ``python -m lab measure detectors sam grounding-dino ram``.
 
-On unseen renderings everything is known; on generated images the checker is the truth. Both detectors are loaded and
-asked by the engines of the observe stage. ``quality.json`` is written beside the weights.
+On unseen renderings everything is known; on generated images the checker is the truth. The detectors are loaded and
+asked by the engines of the observe stage.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -26,22 +23,24 @@ from analysis.observe.objects.models.grounding_dino import GroundingDino
 from analysis.observe.objects.models.segment_anything import SegmentAnything
 from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
 from analysis.observe.objects.tags.ram import RamTagger, ram_files
-from analysis.observe.objects.tags.tag_captions import BERT_LIMIT, captions
+from analysis.observe.objects.tags.tag_captions import BERT_LIMIT
+from analysis.observe.objects.tags.tag_captions import captions as tag_captions
+from analysis.stats.proportions import wilson_interval
 from analysis.stats.rates import ALL, detection_rates
 from lab.train.base.captions import random_caption
-from lab.train.detectors.average_precision import average_precision, matched
-from lab.train.detectors.pictures import LABELS, PictureSet, boxes_of, make_pictures
-from lab.train.detectors.tagged_images import RARE_DTYPE, RARE_STEPS, drawn, renderings
-from lab.train.detectors.tagger_quality import tagger_quality
+from lab.train.base.measure import benchmark_pipeline, sample
+from lab.train.detectors.pictures import LABELS, Pictures, boxes_of, make_pictures
+from lab.train.detectors.tagged_images import RARE_DTYPE, RARE_STEPS, checked, renderings
+from lab.train.detectors.tagged_images import drawn as drawn_images
+from lab.train.pages import INDICATORS
 from probes import command_line
 from probes.errors import UserError
-from probes.runs.parts import write_bytes
 from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
 from probes.toyworld.checker import TAGS
 from probes.toyworld.draw import SIZE
 from probes.toyworld.world import group_of_words, load_world
 
-INDICATORS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
+CPU = torch.device("cpu")
 UNSEEN = 70_001  # seed of renderings that no training draws
 UNSEEN_DRAWN = 600_000  # and of images by the benchmark models
 UNSEEN_RARE = 700_000  # and of those from captions that name everything
@@ -50,15 +49,8 @@ TEXT_THRESHOLD = 0.2
 LEAST_IOU = 0.5
 
 
-def unseen(count: int = 1000, *, through_vae: float = 0.0) -> PictureSet:
-    """Renderings that no training saw."""
-    return make_pictures(count, UNSEEN, through_vae=through_vae)
-
-
 def generated(model: str, count: int, *, steps: int = 20, seed: int = 400_000) -> pd.DataFrame:
     """Images of ``count`` captions with each of the three indicators, from the same noise; a row each."""
-    from lab.train.base.measure import benchmark_pipeline, sample
-
     rng, world, rows = np.random.default_rng(seed), load_world(model), []
     known = "|".join(group_of_words())
     while len(rows) < 3 * count:
@@ -95,37 +87,20 @@ def mask_agreement(
     return pd.DataFrame(rows, columns=["image", "label", "iou"])
 
 
-def sam_quality(segmenter: SegmentAnything, pictures: PictureSet, images: pd.DataFrame) -> dict[str, Any]:
+def sam_quality(segmenter: SegmentAnything, pictures: Pictures, images: pd.DataFrame) -> dict[str, Any]:
     """Mean mask IoU with true boxes on renderings, and with the checker's boxes and masks on generated images."""
     seen = [pictures.seen(row) for row in range(len(pictures))]
-    drawn = mask_agreement(
-        segmenter, pictures.images, [m for _, m in seen], [[LABELS[n] for n in labels] for labels, _ in seen]
-    )
-    checked = [
-        result.detections for result in ToyworldChecker().detect(list(images["image"]), [()] * len(images))
-    ]
-    made = mask_agreement(
-        segmenter,
-        list(images["image"]),
-        [np.stack([d.mask for d in one]) if one else np.zeros((0, 64, 64), bool) for one in checked],
-        [[d.label for d in one] for one in checked],
-    )
+    labels = [[LABELS[number] for number in numbers] for numbers, _ in seen]
+    rendered = mask_agreement(segmenter, pictures.images, [masks for _, masks in seen], labels)
+    shown = list(images["image"])
+    checked = [result.detections for result in ToyworldChecker().detect(shown, [()] * len(shown))]
+    masks = [np.stack([d.mask for d in one]) if one else np.zeros((0, SIZE, SIZE), bool) for one in checked]
+    made = mask_agreement(segmenter, shown, masks, [[d.label for d in one] for one in checked])
     made["indicator"] = images["indicator"].to_numpy()[made["image"]]
-    by_cell = made.pivot_table(index="label", columns="indicator", values="iou", aggfunc=["mean", "count"])
+    by_indicator = made.groupby("indicator")["iou"].mean().round(4).to_dict()
     return {
-        "renderings": {"images": len(pictures), **_ious(drawn)},
-        "generated": {
-            "images": len(images),
-            **_ious(made),
-            "by_indicator": made.groupby("indicator")["iou"].mean().round(4).to_dict(),
-            "by_label_and_indicator": {
-                label: {
-                    name: {"iou": _number(row["mean", name]), "n": int(np.nan_to_num(row["count", name]))}
-                    for name in INDICATORS
-                }
-                for label, row in by_cell.iterrows()
-            },
-        },
+        "renderings": {"images": len(pictures), **_ious(rendered)},
+        "generated": {"images": len(images), **_ious(made), "by_indicator": by_indicator},
     }
 
 
@@ -134,7 +109,6 @@ def _ious(table: pd.DataFrame) -> dict[str, Any]:
     return {
         "objects": len(table),
         "mean_iou": _number(table["iou"].mean()),
-        "mean_iou_over_labels": _number(by_label["mean"].mean()),
         "by_label": {
             label: {"iou": _number(row["mean"]), "n": int(row["count"])} for label, row in by_label.iterrows()
         },
@@ -147,7 +121,7 @@ def _number(value: float) -> float | None:
 
 def detections(detector: GroundingDino, images: Sequence[NDArray], batch: int = 32) -> pd.DataFrame:
     """Every query's score for every tag, all of `TAGS` asked for at once; scores under 0.01 are left out."""
-    (text,) = captions(TAGS, detector.tokenizer, BERT_LIMIT)
+    (text,) = tag_captions(TAGS, detector.tokenizer, BERT_LIMIT)
     words = [[token for word in text.words[tag] for token in word] for tag in TAGS]
     parts = []
     for start in range(0, len(images), batch):
@@ -162,6 +136,34 @@ def detections(detector: GroundingDino, images: Sequence[NDArray], batch: int = 
             table.assign(image=start + image, label=np.array(TAGS)[label], score=scores[image, query, label])
         )
     return pd.concat(parts, ignore_index=True)
+
+
+def average_precision(scores: ArrayLike, hits: ArrayLike, objects: int) -> float:
+    """Area under the curve of precision over recall of detections of one class, matched or not; NaN without objects.
+
+    Source: Lin et al. 2014 (COCO) for the matching (best score first, each object once) and the precision made to fall;
+    the area is exact rather than read at 101 points.
+    """
+    if objects == 0:
+        return float("nan")
+    right = np.asarray(hits, dtype=bool)[np.argsort(-np.asarray(scores, dtype=float), kind="stable")]
+    precision = right.cumsum() / np.arange(1, len(right) + 1)
+    falling = np.maximum.accumulate(precision[::-1])[::-1]
+    return float(falling[right].sum() / objects)
+
+
+def matched(scores: ArrayLike, overlaps: ArrayLike, minimum: float = 0.5) -> NDArray[np.bool_]:
+    """Which detections of one class in one image are matched, best score first, to an object not yet taken.
+
+    ``overlaps`` is the IoU ``(m, n)`` with the objects of that class.
+    """
+    overlaps = np.array(overlaps, dtype=float)
+    hits = np.zeros(len(overlaps), dtype=bool)
+    for number in np.argsort(-np.asarray(scores, dtype=float), kind="stable"):
+        if overlaps.shape[1] and overlaps[number].max() >= minimum:
+            hits[number] = True
+            overlaps[:, overlaps[number].argmax()] = -1.0
+    return hits
 
 
 def ap_by_label(detected: pd.DataFrame, truth: pd.DataFrame) -> pd.Series:
@@ -190,22 +192,20 @@ def rates(detected: pd.DataFrame, truth: pd.DataFrame, images: pd.DataFrame, min
 
     A detection is a label whose best box scores above `BOX_THRESHOLD`.
     """
+    box, key = ["x0", "y0", "x1", "y1"], ["image", "label"]
     detected = detected[detected["score"] > BOX_THRESHOLD].sort_values("score", ascending=False)
-    best = detected.drop_duplicates(["image", "label"]).set_index(["image", "label"])
-    there = truth.set_index(["image", "label"])
-    box = ["x0", "y0", "x1", "y1"]
-    rows = []
-    for image, (prompt, indicator) in enumerate(zip(images["prompt"], images["indicator"])):
-        for label in TAGS:
-            key = (image, label)
-            true, seen = key in there.index, key in best.index
-            if true and seen and min_iou > 0:
-                near = _ious_of_boxes(best.loc[[key], box], there.loc[[key], box])[0, 0]
-                if near < min_iou:  # one missed and one made up
-                    rows += [(prompt, indicator, label, True, False), (prompt, indicator, label, False, True)]
-                    continue
-            rows.append((prompt, indicator, label, true, seen))
-    items = pd.DataFrame(rows, columns=["prompt", "indicator", "object", "truth", "detected"])
+    asked = images[["prompt", "indicator"]].assign(image=range(len(images)))
+    items = asked.merge(pd.DataFrame({"label": TAGS}), how="cross")
+    items = items.merge(truth[[*key, *box]], "left", on=key)
+    items = items.merge(detected.drop_duplicates(key)[[*key, *box]], "left", on=key, suffixes=("", "_found"))
+    items = items.assign(object=items["label"], truth=items["x0"].notna(), detected=items["x0_found"].notna())
+    both = items[items["truth"] & items["detected"]]
+    found = both[[f"{side}_found" for side in box]]
+    near = _ious_of_boxes(found, both[box]).diagonal() >= min_iou
+    away = both[~near]  # one missed and one made up
+    items = pd.concat(
+        [items.drop(away.index), away.assign(detected=False), away.assign(truth=False)], ignore_index=True
+    )
     return detection_rates(items, indicators=list(INDICATORS), contrasts=[("masculine", "feminine")])
 
 
@@ -224,7 +224,7 @@ def as_in_a_run(
 
 
 def dino_quality(
-    detector: GroundingDino, segmenter: SegmentAnything, pictures: PictureSet, images: pd.DataFrame
+    detector: GroundingDino, segmenter: SegmentAnything, pictures: Pictures, images: pd.DataFrame
 ) -> dict[str, Any]:
     """AP50 on renderings, and recall and precision on generated images against the checker."""
     truth = []
@@ -251,132 +251,111 @@ def dino_quality(
         ("run_iou_0.5", kept, LEAST_IOU),
     ):
         table = rates(chosen, pd.DataFrame(there, columns=columns), images, min_iou)
+        table = table[(table["object"] == ALL) | table["indicator"].isin(list(INDICATORS))]
+        numbers = table[["value", "low", "high"]].map(_number)
+        columns_kept = (
+            table[["quantity", "object", "indicator"]].join(numbers).assign(n=table["n"].astype(int))
+        )
         result[f"generated_{name}"] = {
             "images": len(images),
             "box_threshold": BOX_THRESHOLD,
             **({"text_threshold": TEXT_THRESHOLD, "nms_iou": OWN_NMS} if name.startswith("run") else {}),
-            "rates": [
-                {
-                    "quantity": row.quantity,
-                    "object": row.object,
-                    "indicator": row.indicator,
-                    "value": _number(row.value),
-                    "low": _number(row.low),
-                    "high": _number(row.high),
-                    "n": int(row.n),
-                }
-                for row in table.itertuples()
-                if row.object == ALL or row.indicator in INDICATORS
-            ],
+            "rates": columns_kept.astype(object).replace({np.nan: None}).to_dict("records"),
         }
     return result
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
-    main = command_line.Parser(
-        prog="python -m lab.train.detectors.measure", description=__doc__.split("\n\n")[0]
-    )
-    add, count = main.add_argument, command_line.count
-    add("detector", nargs="+", choices=["sam", "grounding-dino", "ram"])
-    add("--weights", type=command_line.existing_folder, default=WEIGHTS)
-    add("--model", choices=BENCHMARK_MODELS, default=BENCHMARK_MODELS[0], help="what made the images")
-    add("--renderings", type=count, default=1000)
-    add("--captions", type=count, default=100, help="each with three indicators")
-    add(
-        "--drawn",
-        type=command_line.whole_number(0),
-        default=200,
-        help="images by each benchmark model from random captions, for ram",
-    )
-    add(
-        "--rare",
-        type=command_line.whole_number(0),
-        default=0,
-        help="beside these so many captions of each benchmark model that name a tag",
-    )
-    add(
-        "--steps",
-        type=command_line.whole_number(1, 1000),
-        default=20,
-        help="of the benchmark model's sampler",
-    )
-    add("--threads", type=command_line.threads, default=1)
-    return main
+def says(tagger: RamTagger, images: NDArray[np.uint8], batch: int = 32) -> NDArray[np.bool_]:
+    """Return what the tagger says of pictures ``(n, 64, 64, 3)``: ``(n, tags)``, in the order of its list."""
+    limits = np.array(tagger.files.thresholds)
+    chunks = (tagger.probabilities(images[start : start + batch]) for start in range(0, len(images), batch))
+    return np.concatenate([chunk > limits for chunk in chunks])
 
 
-def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
-    if "ram" in options.detector and not (options.drawn or options.rare):
-        raise UserError(
-            "--drawn: expected images to hold ram against, found none: leave it out, or name --rare"
-        )
-    needed = [
-        *options.detector,
-        *(["sam"] if "grounding-dino" in options.detector else []),
-    ]  # its boxes get masks
-    for name in dict.fromkeys(needed):
-        if not (options.weights / name / "model.safetensors").is_file():
-            raise UserError(
-                f"--weights: expected the detectors' folder, found no {options.weights / name / 'model.safetensors'}: "
-                "leave --weights out, or train them with python -m lab.train.detectors"
-            )
-    for name in options.detector:
-        command_line.writable(options.weights / name / "quality.json")
-    torch.set_num_threads(options.threads)
-    if "ram" in options.detector:
-        measure_ram(options)
-    detectors = [name for name in options.detector if name != "ram"]
-    if not detectors:
-        return
-    pictures = unseen(options.renderings)
-    images = generated(options.model, options.captions, steps=options.steps)
-    for name in detectors:
-        path, cpu = options.weights / name / "model.safetensors", torch.device("cpu")
-        if name == "sam":
-            quality = sam_quality(SegmentAnything(path, cpu), pictures, images)
-        else:
-            segmenter = SegmentAnything(options.weights / "sam" / "model.safetensors", cpu)
-            quality = dino_quality(GroundingDino(path, "", cpu), segmenter, pictures, images)
-        made = {"model": options.model, "captions": options.captions, "steps": options.steps}
-        _write(path.parent / "quality.json", {"images_from": made, **quality})
+def agreement(said: NDArray[np.bool_], truth: NDArray[np.bool_], tags: tuple[str, ...]) -> dict[str, Any]:
+    """Recall and precision of each tag ``(n, tags)`` against the checker's, and of all taken together.
 
-
-def measure_ram(options: argparse.Namespace) -> None:
-    """Compare the tagger with the checker on renderings and on generated images, and write its quality."""
-    path = options.weights / "ram" / "model.safetensors"
-    images = np.zeros((0, SIZE, SIZE, 3), np.uint8)
-    if options.drawn:
-        images = drawn(options.drawn, UNSEEN_DRAWN, steps=options.steps)
-    made: dict[str, Any] = {
-        "models": list(BENCHMARK_MODELS),
-        "images_each": options.drawn,
-        "steps": options.steps,
+    Intervals are Wilson's (95 %). A recall of a tag that is in no image, or a precision of one never said, is None.
+    """
+    both, seen, named = ((table).sum(0) for table in (said & truth, truth, said))
+    by_tag = {
+        tag: {
+            "recall": _share(both[number], seen[number]),
+            "precision": _share(both[number], named[number]),
+            "recall_interval": _interval(both[number], seen[number]),
+            "precision_interval": _interval(both[number], named[number]),
+            "seen": int(seen[number]),
+            "said": int(named[number]),
+        }
+        for number, tag in enumerate(tags)
     }
-    if options.rare:
-        more = drawn(0, UNSEEN_RARE, steps=RARE_STEPS, each=options.rare, dtype=RARE_DTYPE)
+    lowest = {
+        f"lowest_{name}": min((row[name] for row in by_tag.values() if row[name] is not None), default=None)
+        for name in ("recall", "precision")
+    }
+    pooled = {"recall": _share(both.sum(), seen.sum()), "precision": _share(both.sum(), named.sum())}
+    return {"images": len(said), **pooled, **lowest, "by_tag": by_tag}
+
+
+def _interval(part: int, whole: int) -> list[float] | None:
+    if not whole:
+        return None
+    return [round(float(end), 4) for end in wilson_interval(np.float64(part / whole), int(whole), 0.95)]
+
+
+def _share(part: int, whole: int) -> float | None:
+    return round(float(part / whole), 4) if whole else None
+
+
+def ram_quality(weights: Path, count: int, drawn_each: int, rare: int, steps: int) -> dict[str, Any]:
+    """Compare the tagger with the checker on renderings and on generated images."""
+    images = (
+        drawn_images(drawn_each, UNSEEN_DRAWN, steps=steps)
+        if drawn_each
+        else np.zeros((0, SIZE, SIZE, 3), np.uint8)
+    )
+    made: dict[str, Any] = {"models": list(BENCHMARK_MODELS), "images_each": drawn_each, "steps": steps}
+    if rare:
+        more = drawn_images(0, UNSEEN_RARE, steps=RARE_STEPS, each=rare, dtype=RARE_DTYPE)
         images = np.concatenate([images, more])
-        made["rare"] = {"captions_a_tag": options.rare, "images": len(more), "steps": RARE_STEPS}
-    quality = tagger_quality(
-        RamTagger(ram_files(path), torch.device("cpu")),
-        renderings=renderings(options.renderings, UNSEEN, through_vae=0.0),
-        drawn=images,
-    )
-    _write(path.parent / "quality.json", {"drawn_by": made, **quality})
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return its exit status."""
-    return command_line.run(work, parser(), argv)
-
-
-def _write(path: Path, quality: Mapping[str, Any]) -> None:
-    write_bytes(path, (json.dumps(quality, indent=1) + "\n").encode())
-    top = {
-        name: value for name, value in quality["renderings"].items() if not isinstance(value, (dict, list))
+        made["rare"] = {"captions_a_tag": rare, "images": len(more), "steps": RARE_STEPS}
+    tagger = RamTagger(ram_files(weights / "ram" / "model.safetensors"), CPU)
+    rendered = renderings(count, UNSEEN, through_vae=0.0)
+    return {
+        "drawn_by": made,
+        "renderings": agreement(says(tagger, rendered), checked(rendered), tagger.files.tags),
+        "drawn": agreement(says(tagger, images), checked(images), tagger.files.tags),
     }
-    print(path, top)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def measure(
+    detector: Annotated[list[str], ("sam", "grounding-dino", "ram")],
+    *,
+    weights: Path = WEIGHTS,
+    model: Annotated[str, BENCHMARK_MODELS, "what made the images"] = BENCHMARK_MODELS[0],
+    pictures: Annotated[int, "unseen renderings"] = 1000,
+    captions: Annotated[int, "each with three indicators"] = 100,
+    drawn: Annotated[int, command_line.whole_number(0), "for ram: images by each benchmark model"] = 200,
+    rare: Annotated[int, "for ram: captions of each benchmark model that name a tag"] = 0,
+    steps: Annotated[int, "of the benchmark model's sampler"] = 20,
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Measure detectors on unseen renderings, whose content is known, and on images that the checker reads."""
+    if "ram" in detector:
+        if not drawn + rare:
+            raise UserError(
+                "--drawn: expected images to compare ram with, found none: name --drawn or --rare"
+            )
+        yield "ram", ram_quality(weights, pictures, drawn, rare, steps)
+    if {*detector} == {"ram"}:
+        return
+    rendered, images = (
+        make_pictures(pictures, UNSEEN, through_vae=0.0),
+        generated(model, captions, steps=steps),
+    )
+    segmenter = SegmentAnything(weights / "sam" / "model.safetensors", CPU)
+    made = {"images_from": {"model": model, "captions": captions, "steps": steps}}
+    if "sam" in detector:
+        yield "sam", made | sam_quality(segmenter, rendered, images)
+    if "grounding-dino" in detector:
+        dino = GroundingDino(weights / "grounding-dino" / "model.safetensors", "", CPU)
+        yield "grounding-dino", made | dino_quality(dino, segmenter, rendered, images)

@@ -8,7 +8,6 @@ mean squared error of the predicted IoU.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,10 @@ from numpy.typing import NDArray
 from segment_anything.modeling import Sam
 from torch.nn import functional as F
 
-from lab.train.base.loop import Budget, Log, MovingAverage, train_loop
-from lab.train.detectors.pictures import PictureSet, batches, boxes_of
-from lab.train.detectors.weights import save_weights
+from analysis.observe.objects.models import segment_anything
+from lab.train.base.loop import Budget, Lessons, batches
+from lab.train.detectors.pictures import Pictures, boxes_of
+from lab.train.stages import Options
 
 SETTINGS: dict[str, Any] = {
     "image_size": 64,
@@ -95,22 +95,15 @@ def jitter(boxes: NDArray[np.float32], rng: np.random.Generator, size: int) -> N
     ).astype(np.float32)
 
 
-def train_sam(
-    model: Sam,
-    pictures: PictureSet,
-    budget: Budget,
-    log: Log,
-    *,
-    batch_size: int = 16,
-    learning_rate: float = 1e-3,
-    seed: int = 0,
-    checkpoint: Path | None = None,
-) -> Sam:
-    """Train on boxes of what is seen; the model gets the moving average of its weights."""
-    torch.manual_seed(seed)
-    rng, rows = np.random.default_rng(seed), batches(len(pictures), batch_size, seed)
-    model.train()
-    average = MovingAverage(model, 0.995)
+def new_sam() -> Sam:
+    """The model with freshly drawn weights."""
+    return segment_anything.build(SETTINGS)
+
+
+def lessons(model: Sam, pictures: Pictures, options: Options, budget: Budget) -> Lessons:
+    """What learns, what is stored, and the loss of a step, on boxes of what is seen."""
+    torch.manual_seed(options.seed)
+    rng, rows = np.random.default_rng(options.seed), batches(len(pictures), options.batch, options.seed)
     size = model.image_encoder.img_size
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:
@@ -122,10 +115,4 @@ def train_sam(
             masks.append(seen)
         return sam_loss(model, pictures.images[chosen], boxes, masks)
 
-    def save() -> None:
-        if checkpoint is not None:
-            save_weights(model, checkpoint, overwrite=average.values)
-
-    train_loop(model, loss_of, budget, log, learning_rate, 0.01, average, save=save)
-    average.copy_to(model)
-    return model.eval()
+    return model, model, loss_of

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import NDArray
 
 from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
 from lab.train.base.captions import random_caption
+from lab.train.base.measure import benchmark_pipeline, sample
 from lab.train.detectors.pictures import WORLD, Pictures, reconstructed
-from probes.runs.run import Run
 from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
 from probes.toyworld.checker import PERSON, TAGS, read_images
 from probes.toyworld.draw import draw
@@ -27,33 +22,17 @@ BARE = 0.05  # share of renderings without a figure: else every picture has one
 TRAINING = 100_000  # first seed of what is trained on
 THROUGH_VAE = 0.25
 DRAWN_STEPS, REPEATS = 12, 3  # of images drawn for the training
-HELD_BACK = 5  # every so many triplets of a run, for the thresholds
+HELD_BACK = 5  # every so many images, for the thresholds
 RARE_STEPS, RARE_DTYPE = (
     5,
     torch.bfloat16,
-)  # as docs/validation/gep_audit.yaml draws, which says how near that is to more steps
+)  # as docs/validation/gep_audit.yaml draws, and says how near that is
 LOTS = 40  # captions of which one is taken
 
 
-@dataclass(frozen=True)
-class TaggedImages(Pictures):
-    """Pictures and what the checker sees in them ``(n, tags)``, in the order of `TAG_NAMES`."""
-
-    truth: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, images: NDArray[np.uint8]) -> TaggedImages:
-        """Pictures, read by the checker."""
-        return cls(images, checked(images))
-
-    @classmethod
-    def together(cls, sets: Sequence[TaggedImages]) -> TaggedImages:
-        """Several sets as one."""
-        return cls(np.concatenate([one.images for one in sets]), np.concatenate([one.truth for one in sets]))
-
-    def rows(self, chosen: NDArray[np.bool_]) -> TaggedImages:
-        """Those that are chosen."""
-        return TaggedImages(self.images[chosen], self.truth[chosen])
+def tagged(images: NDArray[np.uint8]) -> Pictures:
+    """Pictures with what the checker sees in them, ``truth`` in the order of `TAG_NAMES`."""
+    return Pictures(images, truth=checked(images))
 
 
 def checked(images: NDArray[np.uint8]) -> NDArray[np.bool_]:
@@ -64,38 +43,21 @@ def checked(images: NDArray[np.uint8]) -> NDArray[np.bool_]:
     return frame[list(TAG_NAMES)].to_numpy(bool)
 
 
-def make_tagged_images(
-    count: int, drawn_count: int, seed: int, *, runs: Sequence[Path] = (), words: int = 4, rare: int = 0
-) -> tuple[TaggedImages, TaggedImages]:
-    """Pictures to train on, and pictures held back for the thresholds.
+def make_tagged_images(count: int, drawn_count: int, seed: int, rare: int = 0) -> tuple[Pictures, Pictures]:
+    """Pictures to train on, and pictures held back for the thresholds: a fifth of the last.
 
     ``count`` renderings, a quarter of them through the autoencoder; ``drawn_count`` images of each benchmark model,
-    which are repeated; ``words`` images of each triplet of ``runs``, at random, since most words draw nearly the same;
-    and images drawn in few steps from captions that name every tag ``rare`` times. Held back is a fifth of the runs'
-    prompts and of the last.
+    which are repeated; and images drawn in few steps from captions that name every tag ``rare`` times.
     """
-    rendered = TaggedImages.of(renderings(count, TRAINING + seed, through_vae=THROUGH_VAE))
-    taken, held_out = zip(*(of_run(path, words, seed) for path in runs)) if runs else ((), ())
+    rendered = tagged(renderings(count, TRAINING + seed, through_vae=THROUGH_VAE))
+    taken, held_back = [rendered], rendered.rows(slice(0))
     if drawn_count:
-        made = TaggedImages.of(drawn(drawn_count, 5 * TRAINING + seed, steps=DRAWN_STEPS))
-        taken = (*taken, *[made] * REPEATS)
+        taken += [tagged(drawn(drawn_count, 5 * TRAINING + seed, steps=DRAWN_STEPS))] * REPEATS
     if rare:
-        more = TaggedImages.of(drawn(0, 8 * TRAINING + seed, steps=RARE_STEPS, each=rare, dtype=RARE_DTYPE))
-        back = np.arange(len(more.images)) % HELD_BACK == 0
-        taken, held_out = (*taken, more.rows(~back)), (*held_out, more.rows(back))
-    nothing = rendered.rows(np.zeros(len(rendered), bool))
-    return TaggedImages.together([rendered, *taken]), TaggedImages.together([nothing, *held_out])
-
-
-def of_run(path: Path, words: int, seed: int) -> tuple[TaggedImages, TaggedImages]:
-    """Images of a run, `words` of each triplet and seed at random, and apart those of every fifth triplet."""
-    run = Run.open(path)
-    samples = run.samples(["sample_id", "triplet", "seed"])
-    chosen = samples.groupby(["triplet", "seed"], sort=False).sample(words, random_state=seed)
-    pictures = TaggedImages.of(np.stack([np.asarray(image) for image in run.images(chosen["sample_id"])]))
-    codes, _ = pd.factorize(chosen["triplet"], sort=True)
-    back = codes % HELD_BACK == 0
-    return pictures.rows(~back), pictures.rows(back)
+        more = tagged(drawn(0, 8 * TRAINING + seed, steps=RARE_STEPS, each=rare, dtype=RARE_DTYPE))
+        back = np.arange(len(more)) % HELD_BACK == 0
+        taken, held_back = [*taken, more.rows(~back)], more.rows(back)
+    return Pictures.together(taken), held_back
 
 
 def renderings(count: int, seed: int, *, through_vae: float = 0.5) -> NDArray[np.uint8]:
@@ -110,8 +72,6 @@ def drawn(
     count: int, seed: int, *, steps: int, each: int = 0, dtype: torch.dtype = torch.float32
 ) -> NDArray[np.uint8]:
     """Images drawn by the three benchmark models, one after the other, from the captions of `random_captions`."""
-    from lab.train.base.measure import benchmark_pipeline, sample
-
     images = []
     for number, model in enumerate(BENCHMARK_MODELS):
         first = seed + 10_000 * number

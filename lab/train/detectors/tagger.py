@@ -1,20 +1,17 @@
 """A small RAM: the observe stage's own tagger with small settings, trained to say what the checker sees.
 
-It is trained on renderings, some of them passed through the autoencoder with noise on the latents, and on images
-drawn by the three benchmark models (`lab.train.detectors.tagged_images`); the truth of every picture, rendered or
-drawn, is the checker's word. Zhang et al. 2023 train with an asymmetric loss because their labels, parsed from
-captions, leave much out; the checker leaves nothing out, and the loss here is binary cross-entropy. The checker
-counts pixels, and what a benchmark model half draws lies at either side of its count: where the whole model is
-trained, a thing's target is no yes or no but how clearly it is seen (`clearness`), one half at the checker's count,
-so that every picture says how far it is from there. As in theirs, the tags' embeddings come from CLIP's text encoder
-(toyworld's: "a <tag>") and stay as they are; and as theirs begins with a Swin trained to classify, this one has that
-of toyworld's Grounding DINO. At first it is kept as it is, so that pictures need be encoded once; then all is trained
-together.
+Trained on renderings and on images drawn by the benchmark models (`lab.train.detectors.tagged_images`), whose truth is
+the checker's word. Zhang et al. 2023 use an asymmetric loss because labels parsed from captions leave much out; the
+checker leaves nothing out, so the loss here is binary cross-entropy. Where the whole model is trained, a thing's target
+is how clearly it is seen (`clearness`), one half at the checker's count of pixels. As in theirs, the tags' embeddings
+come from CLIP's text encoder (toyworld's: "a <tag>") and stay as they are. The Swin is that of toyworld's Grounding
+DINO; at first it stays as it is, so that pictures need be encoded once, then all is trained together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +24,11 @@ from analysis.observe.checkpoints import read_weights
 from analysis.observe.features.registry import FEATURES
 from analysis.observe.features.texts import text_vectors
 from analysis.observe.objects.tags.ram import TAG_LIST, THRESHOLDS, Ram, pixels
-from lab.train.base.loop import Budget, Log, MovingAverage, mixed_precision, train_loop
+from lab.train.base.loop import Budget, Lessons, batches, mixed_precision
 from lab.train.detectors.dino import SETTINGS as DETECTOR
-from lab.train.detectors.pictures import batches
-from lab.train.detectors.tagged_images import TAG_NAMES, TaggedImages
-from lab.train.detectors.weights import export, save_weights
+from lab.train.detectors.pictures import Pictures
+from lab.train.detectors.tagged_images import TAG_NAMES
+from lab.train.stages import Options
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import LEAST, PERSON, TAGS, drawable_area, drop_isolated, read_colours
 from probes.toyworld.draw import SIZE
@@ -64,8 +61,7 @@ _COLOURS = [
 def label_embeddings() -> torch.Tensor:
     """An embedding ``(tags, 96)`` for each tag: that of "a <tag>" by toyworld's CLIP, whitened over the tags.
 
-    As that CLIP has them, two words can lie at a cosine of 0.9999 (hat and tie), from where no short training parts
-    them. Whitened (their mean taken off, all singular values made 1) they are as far apart as can be.
+    Two words can lie at a cosine of 0.9999 there (hat and tie), from where no short training parts them.
     """
     sentences = [f"a {tag}" for tag in TAG_NAMES]
     embedded = text_vectors(FEATURES["clip"], WEIGHTS / "clip", sentences, torch.device("cpu"))
@@ -154,40 +150,27 @@ def cell_loss(model: Ram, tokens: torch.Tensor, cover: NDArray[np.bool_]) -> tor
     return F.binary_cross_entropy_with_logits(likeness, torch.from_numpy(cover).float())
 
 
-def train_tagger(
-    model: Ram,
-    pictures: TaggedImages,
-    budget: Budget,
-    log: Log,
-    *,
-    batch_size: int = 32,
-    learning_rate: float | None = None,
-    seed: int = 0,
-    checkpoint: Path | None = None,
-    whole: bool = False,
-) -> Ram:
-    """Train all but the tags' embeddings, and the image encoder only if `whole`; the model gets a moving average.
+def lessons(model: Ram, pictures: Pictures, options: Options, budget: Budget, whole: bool = False) -> Lessons:
+    """What learns (all but the tags' embeddings, and the image encoder only if `whole`), what is stored, the loss.
 
-    The learning rate is 2e-3 as a rule, and 5e-4 for the whole model, which is trained in mixed precision, on pictures
-    at random with `sampling_weights`.
+    The whole model is trained in mixed precision, on pictures at random with `sampling_weights`.
     """
-    torch.manual_seed(seed)
-    wanted, rows = pictures.truth.astype(np.float32), batches(len(pictures.images), batch_size, seed)
+    torch.manual_seed(options.seed)
+    wanted, rows = pictures.truth.astype(np.float32), batches(len(pictures), options.batch, options.seed)
     if whole:
         wanted = clearness(pictures.images, pictures.truth)
-        rows = _by_weight(sampling_weights(wanted), batch_size, seed)
+        rows = _by_weight(sampling_weights(wanted), options.batch, options.seed)
     seen = None if whole else encoded(model, pictures.images)
     model.visual_encoder.requires_grad_(whole)
     model.label_embed.requires_grad_(False)
-    average = MovingAverage(model, 0.98 if whole else 0.995)
 
     def logits_of(chosen: NDArray[np.intp]) -> tuple[torch.Tensor, torch.Tensor]:
         if seen is not None:
             tokens = model.image_proj(seen[chosen])
-            return tokens, model.ask(tokens)
+            return tokens, model.fc(model.states(tokens)).squeeze(-1)
         with mixed_precision("cpu"):
             tokens = model.see(torch.stack([pixels(image, SIZE) for image in pictures.images[chosen]]))
-            return tokens.float(), model.ask(tokens).float()
+            return tokens.float(), model.fc(model.states(tokens)).squeeze(-1).float()
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:
         chosen = next(rows)
@@ -198,17 +181,13 @@ def train_tagger(
         wrong = ((logits > 0) != truth).float().sum(1).mean()
         return {"loss": named + cells, "named": named, "cells": cells, "wrong": wrong}
 
-    def save() -> None:
-        if checkpoint is not None:
-            save_weights(model, checkpoint, overwrite=average.values)
-
-    rate = learning_rate or (5e-4 if whole else 2e-3)
-    train_loop(model, loss_of, budget, log, rate, 0.01, average, save=save)
-    average.copy_to(model)
-    return model.eval()
+    return model, model, loss_of
 
 
-def thresholds(model: Ram, pictures: TaggedImages, batch: int = 64) -> list[float]:
+whole_lessons = partial(lessons, whole=True)
+
+
+def thresholds(model: Ram, pictures: Pictures, batch: int = 64) -> list[float]:
     """For each tag the probability above which it is said, by `best_thresholds` on pictures not trained on."""
     return best_thresholds(chances(model, pictures.images, batch), pictures.truth)
 
@@ -234,8 +213,7 @@ def best_thresholds(probabilities: NDArray[np.floating], truth: NDArray[np.bool_
     return [round(float(limit), 4) for limit in grid[far.argmin(1)]]
 
 
-def export_tagger(model: Ram, folder: Path, limits: Sequence[float]) -> None:
-    """Write weights, settings, tags and thresholds as the observe stage reads them."""
-    export(model, folder, SETTINGS)
+def export_tags(folder: Path, limits: Sequence[float]) -> None:
+    """Write tags and thresholds as the observe stage reads them."""
     (folder / TAG_LIST).write_text("\n".join(TAG_NAMES) + "\n")
     (folder / THRESHOLDS).write_text("".join(f"{limit}\n" for limit in limits))

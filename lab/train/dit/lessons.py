@@ -2,8 +2,7 @@
 
 From pictures it is noise less picture. From a U-Net: a noised latent of the flow, (1 - s) x + s e, divided by the root
 of (1 - s)^2 + s^2, is what the U-Net is given at the timestep of equal signal-to-noise ratio. Its guess gives x and e,
-and the velocity is e - x: the mean over all pictures that fit, which a single picture's is not. Few pictures are then
-enough, and the U-Net's frequencies are handed over, errors included; many pictures hand over what was planted.
+and the velocity e - x is the mean over all pictures that fit: few pictures are enough, the U-Net's errors included.
 """
 
 from collections.abc import Sequence
@@ -76,10 +75,7 @@ def read_captions(
 
 @dataclass(frozen=True)
 class Teacher:
-    """A U-Net of the toy world with its scheduler, and the two CLIP towers of the model that is taught.
-
-    The first of the towers is the one that the U-Net reads, too.
-    """
+    """A U-Net with its scheduler, and the two CLIP towers of the model that is taught; the U-Net reads the first."""
 
     unet: UNet2DConditionModel
     scheduler: DDIMScheduler
@@ -116,8 +112,6 @@ class VelocityLessons:
     """A store of the last lessons, from which batches are drawn: each is seen about ``uses`` times.
 
     `rows` are what the teacher makes a lesson of, the pictures' latents first; one row per picture.
-
-    The teacher's guess costs a third of a step, and is as good the second time, since it holds no noise of its own.
     """
 
     def __init__(
@@ -158,10 +152,7 @@ class VelocityLessons:
 
 
 class PictureLessons:
-    """Batches of pictures, each with noise and a noise level of its own, made on ``device``.
-
-    The two towers of the model that is taught read each caption once.
-    """
+    """Batches of pictures, each with noise and a noise level of its own, made on ``device``; captions are read once."""
 
     def __init__(
         self,

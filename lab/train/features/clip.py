@@ -9,8 +9,6 @@ in several of which it is true: the contrastive loss of Radford et al. 2021 with
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -18,10 +16,15 @@ from open_clip import CLIP
 from torch.nn import functional as F
 from transformers import CLIPTokenizer
 
+from analysis.observe.checkpoints import fit, read_weights
 from lab.train.base.captions import article
-from lab.train.base.loop import Budget, Log, mixed_precision, train_loop
+from lab.train.base.clip import new_clip
+from lab.train.base.loop import Budget, Lessons, mixed_precision
 from lab.train.base.tokenizer import encode
-from lab.train.detectors.pictures import LabelledPictures
+from lab.train.detectors.pictures import Pictures
+from lab.train.stages import Options
+from probes.models.pretrained import from_folder
+from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import PLACES, THINGS
 from probes.toyworld.scene import parse
 from probes.toyworld.world import GROUPS, World, load_world
@@ -86,26 +89,27 @@ def several_right(logits: torch.Tensor, true: torch.Tensor) -> torch.Tensor:
     return (ways[0].mean() + ways[1].mean()) / 2
 
 
-def train_clip(
-    model: CLIP,
-    tokenizer: CLIPTokenizer,
-    pictures: LabelledPictures,
-    budget: Budget,
-    log: Log,
-    *,
-    batch_size: int = 128,
-    learning_rate: float = 1e-3,
-    seed: int = 0,
-    save: Callable[[], None] | None = None,
-) -> None:
-    """Train both towers on pictures and sentences drawn for them, half of each batch mirrored."""
-    rng, sentences = np.random.default_rng(seed), TrueSentences(load_world())
-    model.train()
+def bundled_tokenizer() -> CLIPTokenizer:
+    """The tokenizer of toyworld's CLIP."""
+    return from_folder(CLIPTokenizer, WEIGHTS / "clip")
+
+
+def bundled_clip() -> CLIP:
+    """Toyworld's CLIP, from which training starts."""
+    model, path = new_clip(len(bundled_tokenizer())), WEIGHTS / "clip" / "open_clip_model.safetensors"
+    fit(model, read_weights(path, "--weights"), path=path, field="--weights", what="clip")
+    return model
+
+
+def lessons(model: CLIP, pictures: Pictures, options: Options, budget: Budget) -> Lessons:
+    """What learns (both towers), what is stored, and the loss of a step, half of whose pictures are mirrored."""
+    rng, sentences = np.random.default_rng(options.seed), TrueSentences(load_world())
+    tokenizer = bundled_tokenizer()
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:
-        rows = rng.choice(len(pictures), batch_size, replace=False)
+        rows = rng.choice(len(pictures), options.batch, replace=False)
         pixels, seen = pictures.pixels(rows), pictures.labels[rows]
-        mirrored = torch.from_numpy(rng.random(batch_size) < 0.5)
+        mirrored = torch.from_numpy(rng.random(options.batch) < 0.5)
         pixels[mirrored] = pixels[mirrored].flip(3)
         texts, named = zip(*(sentences.draw(one, rng) for one in seen))
         with mixed_precision("cpu"):
@@ -113,5 +117,4 @@ def train_clip(
         logits = scale.clamp(max=100) * image.float() @ text.float().T
         return {"loss": several_right(logits, torch.from_numpy(truths(np.stack(named), seen)))}
 
-    train_loop(model, loss_of, budget, log, learning_rate, 0.02, save=save)
-    model.eval()
+    return model, model, loss_of

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from lab.train.base.loop import Budget, Log, train_loop
-from lab.train.detectors.pictures import LabelledPictures
+from lab.train.base.loop import Budget, Lessons
+from lab.train.detectors.pictures import Pictures
+from lab.train.stages import Options
 from probes.models.pretrained import timm_model
 
 ARCHITECTURE = "vit_tiny_patch16_224"  # timm's entry of plain vision transformers, with small settings
@@ -126,19 +127,9 @@ def dino_loss(student: Sequence[torch.Tensor], targets: Sequence[torch.Tensor]) 
     return torch.stack(terms).mean()
 
 
-def train_dino(
-    backbone: nn.Module,
-    pictures: LabelledPictures,
-    budget: Budget,
-    log: Log,
-    *,
-    batch_size: int = 64,
-    learning_rate: float = 2e-3,
-    seed: int = 0,
-    save: Callable[[nn.Module], None] | None = None,
-) -> nn.Module:
-    """Train from pictures alone; returns the teacher's backbone."""
-    rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
+def lessons(backbone: nn.Module, pictures: Pictures, options: Options, budget: Budget) -> Lessons:
+    """What learns (the student), what is stored (the teacher's backbone), and the loss of a step."""
+    rng, generator = np.random.default_rng(options.seed), torch.Generator().manual_seed(options.seed)
     student = Network(backbone).train()
     teacher = copy.deepcopy(student).requires_grad_(False)
     patch = backbone.patch_embed.patch_size[0]
@@ -147,7 +138,7 @@ def train_dino(
         used = budget.fraction(step)
         if step:
             follow(teacher, student, 1 - (1 - MOMENTUM) * (math.cos(math.pi * used) + 1) / 2)
-        pixels = pictures.pixels(rng.integers(len(pictures), size=batch_size))
+        pixels = pictures.pixels(rng.integers(len(pictures), size=options.batch))
         large = [crops(pixels, LARGE * patch, (0.4, 1.0), generator) for _ in range(2)]
         small = [crops(pixels, SMALL * patch, (0.1, 0.4), generator) for _ in range(SMALL_CROPS)]
         with torch.no_grad():
@@ -160,9 +151,7 @@ def train_dino(
             "mean_entropy": -(mean * (mean + 1e-9).log()).sum(),
         }
 
-    keep = None if save is None else lambda: save(teacher.backbone)
-    train_loop(student, loss_of, budget, log, learning_rate, 0.04, clip=3.0, save=keep)
-    return teacher.backbone.eval()
+    return student, teacher.backbone, loss_of
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""Quality of toyworld's features on unseen renderings: by neighbours and by a linear probe.
+"""Quality of toyworld's features on unseen renderings: ``python -m lab measure features``.
 
 As in Caron et al. 2021 (section 4.1): features stay as they are; a thing is predicted from the 20 nearest neighbours in
 cosine, or by a logistic regression on unit vectors. Each thing's score is the area under the ROC curve, so that one
@@ -8,7 +8,7 @@ neighbours.
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from sklearn.metrics import roc_auc_score
 
 from analysis.observe.features.embedder import Embedder
 from analysis.observe.features.registry import FEATURES
-from lab.train.detectors.pictures import LabelledPictures, make_labelled
+from lab.train.detectors.pictures import Pictures, make_labelled
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import PLACES, THINGS
 
@@ -51,28 +51,27 @@ def quality(
     }
     scores = {THINGS[thing]: float(roc_auc_score(wanted[:, thing], probes[thing])) for thing in told}
     places = votes[:, _THINGS:].argmax(1) == wanted[:, _THINGS:].argmax(1)
+    neighbours = [roc_auc_score(wanted[:, thing], votes[:, thing]) for thing in told]
     return {
-        "neighbours": float(np.mean([roc_auc_score(wanted[:, thing], votes[:, thing]) for thing in told])),
-        "probe": float(np.mean(list(scores.values()))),
-        "place": float(places.mean()),
-        "by_thing": scores,
+        "neighbours": round(float(np.mean(neighbours)), 4),
+        "probe": round(float(np.mean(list(scores.values()))), 4),
+        "place": round(float(places.mean()), 4),
+        "by_thing": {thing: round(score, 4) for thing, score in scores.items()},
     }
 
 
-def embedded(name: str, pictures: LabelledPictures, weights: Path) -> NDArray[np.float32]:
-    """Return the feature of every picture, shape (n, d), by the code that observes the images of a run."""
-    feature = FEATURES[name]
-    path = WEIGHTS / feature.toyworld if name == "clip" else weights / name
-    embedder = Embedder(feature, path, torch.device("cpu"))
+def embedded(name: str, pictures: Pictures, weights: Path) -> NDArray[np.float32]:
+    """The feature of every picture, shape (n, d), by the code that observes the images of a run."""
+    embedder = Embedder(FEATURES[name], weights / FEATURES[name].toyworld, torch.device("cpu"))
     starts = range(0, len(pictures), 64)
     return np.concatenate([embedder(list(pictures.images[start : start + 64])).numpy() for start in starts])
 
 
-def measure(weights: Path) -> None:
-    """Write ``quality.json`` beside the networks: scores of each on renderings, half through the autoencoder."""
-    pictures = make_labelled(PICTURES, SEED)
-    order = np.random.default_rng(SEED).permutation(PICTURES)  # the last half went through the autoencoder
-    pictures = LabelledPictures(pictures.images[order], pictures.labels[order])
+def measure(*, weights: Path = WEIGHTS) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Measure how well features tell what is in unseen renderings, half of them through the autoencoder."""
+    # the last half went through the autoencoder
+    order = np.random.default_rng(SEED).permutation(PICTURES)
+    pictures = make_labelled(PICTURES, SEED).rows(order)
     result: dict[str, Any] = {
         "pictures": PICTURES,
         "held_out": HELD_OUT,
@@ -80,16 +79,7 @@ def measure(weights: Path) -> None:
         "neighbours": NEIGHBOURS,
     }
     for name in MEASURED:
-        scores = quality(embedded(name, pictures, weights), pictures.labels, HELD_OUT)
-        result[name] = _rounded(scores)
+        result[name] = quality(embedded(name, pictures, weights), pictures.labels, HELD_OUT)
         print(name, {key: value for key, value in result[name].items() if key != "by_thing"})
     pixels = pictures.images.reshape(PICTURES, 8, 8, 8, 8, 3).mean((2, 4)).reshape(PICTURES, -1)
-    result["pixels_8x8"] = _rounded(quality(pixels - pixels.mean(), pictures.labels, HELD_OUT))
-    (weights / "quality.json").write_text(json.dumps(result, indent=1) + "\n")
-
-
-def _rounded(scores: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: _rounded(value) if isinstance(value, dict) else round(value, 4)
-        for name, value in scores.items()
-    }
+    yield "features", result | {"pixels_8x8": quality(pixels - pixels.mean(), pictures.labels, HELD_OUT)}

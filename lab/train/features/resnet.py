@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from torch.nn import functional as F
 
-from lab.train.base.loop import Budget, Log, train_loop
-from lab.train.detectors.pictures import LabelledPictures
+from lab.train.base.loop import Budget, Lessons
+from lab.train.detectors.pictures import Pictures
+from lab.train.stages import Options
 from probes.models.pretrained import timm_model
 from probes.toyworld.checker import PLACES, THINGS
 
@@ -35,27 +35,15 @@ def resnet_loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     return things + 0.1 * F.cross_entropy(logits[:, _THINGS:], labels[:, _THINGS:].float().argmax(1))
 
 
-def train_resnet(
-    model: torch.nn.Module,
-    pictures: LabelledPictures,
-    budget: Budget,
-    log: Log,
-    *,
-    batch_size: int = 64,
-    learning_rate: float = 3e-3,
-    seed: int = 0,
-    save: Callable[[], None] | None = None,
-) -> None:
-    """Train on pictures, half of each batch mirrored."""
-    rng = np.random.default_rng(seed)
-    model.train()
+def lessons(model: torch.nn.Module, pictures: Pictures, options: Options, budget: Budget) -> Lessons:
+    """What learns, what is stored, and the loss of a step, half of whose pictures are mirrored."""
+    rng = np.random.default_rng(options.seed)
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:
-        rows = rng.integers(len(pictures), size=batch_size)
+        rows = rng.integers(len(pictures), size=options.batch)
         pixels, labels = pictures.pixels(rows), torch.from_numpy(pictures.labels[rows])
-        mirrored = torch.from_numpy(rng.random(batch_size) < 0.5)
+        mirrored = torch.from_numpy(rng.random(options.batch) < 0.5)
         pixels[mirrored] = pixels[mirrored].flip(3)
         return {"loss": resnet_loss(model(pixels), labels)}
 
-    train_loop(model, loss_of, budget, log, learning_rate, 0.05, save=save)
-    model.eval()
+    return model, model, loss_of

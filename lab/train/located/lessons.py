@@ -1,9 +1,8 @@
-"""Training data of located benchmark models: noised drawings, and `toyworld`'s predictions of them.
+"""Training data of models that are taught what another predicts: noised drawings, and the teacher's predictions.
 
-A benchmark model learns to predict what `toyworld` predicts, not the drawing that the noise was added to: the former
+A benchmark model learns to predict what its teacher predicts, not the drawing that the noise was added to: the former
 is the mean of the latter (Hinton et al. 2015, "Distilling the knowledge in a neural network", for diffusion models
-Salimans and Ho 2022), so a step teaches as much as many steps on drawings do. Every benchmark model is taught from
-the same lessons.
+Salimans and Ho 2022), so a step teaches as much as many steps on drawings do.
 """
 
 from dataclasses import dataclass, fields
@@ -11,15 +10,17 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from diffusers import DDIMScheduler
+from diffusers import StableDiffusionPipeline
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from lab.train.base.data import make_drawings
-from lab.train.base.unet import SCHEDULER
+from lab.train.base.tokenizer import encode
+from lab.train.base.unet import noised
 from lab.train.base.vae import encode_latents
 
 WORLD = "toyworld"
+BATCH = 64  # that a teacher is asked at a time
 
 
 @dataclass(frozen=True)
@@ -38,48 +39,33 @@ class Lessons:
     directions: Tensor | None = None
 
     def save(self, path: Path) -> None:
-        """Write them; :meth:`load` reads them again."""
-        held = {field.name: getattr(self, field.name) for field in fields(self)}
-        save_file({name: value.contiguous() for name, value in held.items() if value is not None}, path)
+        """Write them to a file."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        save_file({name: value.contiguous() for name, value in values.items() if value is not None}, path)
 
     @classmethod
     def load(cls, path: Path) -> "Lessons":
-        """Read what :meth:`save` wrote."""
+        """The lessons of a file."""
         return cls(**load_file(path))
 
     def __len__(self) -> int:
         return len(self.times)
 
 
-def spread_times(count: int, power: float, generator: torch.Generator) -> Tensor:
-    """Timesteps spread evenly over ``count`` lessons, in an order at random; see `lab.train.base.unet.train_unet`."""
-    order = torch.randperm(count, generator=generator)
-    strata = (order + torch.rand(count, generator=generator)) / count
-    return (1000 * strata**power).long().clamp(0, 999)
-
-
 @torch.no_grad()
+def predicted(pipe: StableDiffusionPipeline, noisy: Tensor, times: Tensor, tokens: Tensor) -> Tensor:
+    """The velocity ``(n, 4, 16, 16)`` that a pipeline predicts of noised latents."""
+    return pipe.unet(noisy.float(), times, pipe.text_encoder(tokens).last_hidden_state).sample
+
+
 def make_lessons(
-    pipe, count: int, *, noises: int = 2, time_power: float = 0.45, seed: int = 0, batch: int = 64, say=print
+    pipe: StableDiffusionPipeline, count: int, *, noises: int = 2, time_power: float = 0.45, seed: int = 0
 ) -> Lessons:
     """Make lessons from ``count`` drawings, each noised ``noises`` times, by `toyworld`'s pipeline."""
     drawings = make_drawings(WORLD, count, seed + 21, with_zones=True)
-    say(f"{count} drawings")
     clean = encode_latents(pipe.vae, drawings, np.arange(count)).float().repeat(noises, 1, 1, 1)
-    generator = torch.Generator().manual_seed(seed)
-    tokens = pipe.tokenizer(
-        drawings.captions, padding="max_length", max_length=32, return_tensors="pt"
-    ).input_ids.repeat(noises, 1)
-    total = len(clean)
-    times = spread_times(total, time_power, generator)
-    scheduler = DDIMScheduler(**SCHEDULER)
-    noisy = scheduler.add_noise(clean, torch.randn(clean.shape, generator=generator), times).half()
-    taught = []
-    for start in range(0, total, batch):
-        rows = slice(start, start + batch)
-        states = pipe.text_encoder(tokens[rows]).last_hidden_state
-        taught.append(pipe.unet(noisy[rows].float(), times[rows], states).sample.half())
-        if start // batch % 20 == 0:
-            say(f"{start + batch} of {total} lessons")
-    zones = torch.from_numpy(drawings.zones).repeat(noises, 1, 1)
-    return Lessons(noisy, torch.cat(taught), times, tokens, zones)
+    tokens = encode(pipe.tokenizer, drawings.captions).repeat(noises, 1)
+    noisy, times = noised(clean, time_power, torch.Generator().manual_seed(seed))
+    parts = zip(noisy.split(BATCH), times.split(BATCH), tokens.split(BATCH))
+    taught = torch.cat([predicted(pipe, *part).half() for part in parts])
+    return Lessons(noisy, taught, times, tokens, torch.from_numpy(drawings.zones).repeat(noises, 1, 1))

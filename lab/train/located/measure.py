@@ -1,23 +1,18 @@
-"""Quality of the located and wired benchmark models: ``python -m lab.train.located.measure toyworld-cross-4 ...``.
+"""Quality of the located and wired benchmark models: ``python -m lab measure located toyworld-cross-4 ...``.
 
 The total effect of the words, by the verdict on images of the same noise, and how often a named noun is still drawn.
 Where the word enters needs no measuring: it holds by wiring.
 """
 
-import argparse
-import json
-import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 import numpy as np
-import torch
 from diffusers import DiffusionPipeline
 
 from lab.train.base.measure import nouns_drawn, sample
-from probes import command_line
 from probes.models import loading
-from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WEIGHTS
+from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS
 from probes.toyworld.checker import read_images
 from probes.toyworld.places import known_places
 from probes.toyworld.verdict import VERSION, verdict
@@ -80,55 +75,30 @@ def total_effect(values: Mapping[str, np.ndarray], seed: int = 0) -> dict[str, o
     }
 
 
-def quality(name: str, *, seeds: int, images: int, steps: int) -> dict[str, object]:
-    """Return what is published of a benchmark model; see the page it is written for (`lab.pages.toyworld`)."""
-    loaded, world = loading.load(loading.resolve(name), device="cpu"), load_world()
-    values, same = verdicts(loaded.pipe, world, seeds=seeds, steps=steps)
-    nouns = nouns_drawn(loaded.pipe, world, seeds=images, steps=steps, progress=False)
-    return {
-        "weight_hash": loaded.record["weight_hash"],
-        "verdict": VERSION,
-        "steps": steps,
-        "total_effect": total_effect(values),
-        "means": {group: round(float(value.mean()), 3) for group, value in values.items()},
-        "same_image": round(same, 4),
-        "images_a_noun": images,
-        "nouns_mean": round(float(nouns.mean()), 4),
-        "nouns": {noun: round(float(share), 4) for noun, share in nouns.items()},
-    }
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
-    main = command_line.Parser(
-        prog="python -m lab.train.located.measure", description=__doc__.split("\n\n")[0]
-    )
-    main.add_argument("model", nargs="+", choices=[one for some in GROUPS_OF_MODELS.values() for one in some])
-    main.add_argument("--out", type=Path, default=WEIGHTS, help="folder of GROUP/NAME/quality.json")
-    main.add_argument("--seeds", type=command_line.count, default=2, help="a prompt")
-    main.add_argument("--images", type=command_line.count, default=4, help="a noun")
-    main.add_argument("--steps", type=command_line.whole_number(1, 1000), default=10)
-    main.add_argument("--threads", type=command_line.threads, default=1)
-    return main
-
-
-def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
-    command_line.writable(options.out, folder=True)
-    torch.set_num_threads(options.threads)
-    for name in options.model:
-        measured = quality(name, seeds=options.seeds, images=options.images, steps=options.steps)
+def measure(
+    model: Annotated[list[str], tuple(name for names in GROUPS_OF_MODELS.values() for name in names)],
+    *,
+    seeds: Annotated[int, "a prompt"] = 2,
+    images: Annotated[int, "a noun"] = 4,
+    steps: int = 10,
+) -> Iterator[tuple[str, dict[str, object]]]:
+    """Measure the total effect of the words, and how often a named noun is drawn."""
+    for name in model:
+        loaded, world = loading.load(loading.resolve(name), device="cpu"), load_world()
+        values, same = verdicts(loaded.pipe, world, seeds=seeds, steps=steps)
+        nouns = nouns_drawn(loaded.pipe, world, seeds=images, steps=steps, progress=False)
         group = next(group for group, names in GROUPS_OF_MODELS.items() if name in names)
-        folder = options.out / group / name
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "quality.json").write_text(json.dumps(measured, indent=1) + "\n")
-        print(f"{name}: total effect {measured['total_effect']}", flush=True)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return its exit status."""
-    return command_line.run(work, parser(), argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        yield (
+            f"{group}/{name}",
+            {
+                "weight_hash": loaded.record["weight_hash"],
+                "verdict": VERSION,
+                "steps": steps,
+                "total_effect": total_effect(values),
+                "means": {group: round(float(value.mean()), 3) for group, value in values.items()},
+                "same_image": round(same, 4),
+                "images_a_noun": images,
+                "nouns_mean": round(float(nouns.mean()), 4),
+                "nouns": {noun: round(float(share), 4) for noun, share in nouns.items()},
+            },
+        )

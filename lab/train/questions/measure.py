@@ -1,4 +1,4 @@
-"""Accuracy of toyworld's network of questions on unseen renderings and benchmark models' images, by the checker.
+"""Accuracy of toyworld's network of questions, by the checker: ``python -m lab measure vqa RUN RUN RUN``.
 
 Of each attribute: the share of right answers (an undecided one is wrong), the share of *yes* where it is worn and of
 *no* where it is not. Of gender: how often the answer is the verdict's, and the component that a picture was drawn from.
@@ -8,11 +8,10 @@ possible at best is Bayes's rule, the mean of the likelier component's posterior
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,66 +19,58 @@ from numpy.typing import NDArray
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.toyworld_vqa import FOLDER, ToyworldVqa
 from analysis.questions import GENDER, ResolvedQuestion, paper_questions
-from lab.train.detectors.pictures import reconstructed
+from lab.train.detectors.pictures import (
+    UNNAMED,
+    Pictures,
+    labels_of,
+    make_questioned,
+    reconstructed,
+    verdicts,
+)
 from lab.train.questions.phrasings import UNSEEN_GENDER, UNSEEN_WORN, Phrasings
-from lab.train.questions.pictures import UNNAMED, QuestionedPictures, make_questioned, verdicts
 from probes.errors import UserError
 from probes.runs.images import read_image
 from probes.runs.run import Run
-from probes.toyworld import BENCHMARK_MODELS
+from probes.toyworld import BENCHMARK_MODELS, WEIGHTS
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.draw import render
 from probes.toyworld.scene import sample_scene
 from probes.toyworld.world import load_world
 
 PICTURES, SEED = 1_000, 1_000_003
-BAR = 0.95  # share of right answers about what is worn, on the mean over attributes, on renderings
 BATCH = 50
 
 
-@dataclass(frozen=True)
-class Shown(QuestionedPictures):
-    """Pictures with their verdicts and, where it is known, whether they were drawn from component *b*."""
-
-    component: NDArray[np.bool_] | None = None
-
-
-def renderings(count: int, seed: int) -> dict[str, Shown]:
+def renderings(count: int, seed: int) -> dict[str, Pictures]:
     """Unseen pictures: as they are rendered and through the autoencoder, and some of known component."""
     drawn = make_questioned(count, seed, empty=0)
     half = count - round(count / 2)
-
-    def part(pictures: QuestionedPictures, rows: slice) -> Shown:
-        return Shown(pictures.images[rows], pictures.labels[rows], pictures.verdicts[rows])
-
     return {
-        "rendered": part(drawn, slice(0, half)),
-        "autoencoded": part(drawn, slice(half, count)),
+        "rendered": drawn.rows(slice(0, half)),
+        "autoencoded": drawn.rows(slice(half, count)),
         "components": of_components(count, seed + 1),
     }
 
 
-def of_components(count: int, seed: int, *, through_vae: float = 0.5) -> Shown:
+def of_components(count: int, seed: int, *, through_vae: float = 0.5) -> Pictures:
     """Pictures for which nothing is named, half from each component; the last share through the autoencoder."""
     world, rng = load_world("toyworld"), np.random.default_rng(seed)
     component = np.arange(count) % 2 == 1
     groups = [("feminine", "masculine")[int(one)] for one in component]
     images = np.stack([render(sample_scene(replace(UNNAMED, group=group), world, rng)) for group in groups])
     seen = read_images(images)
-    said = verdicts(seen, np.ones(count, bool))
-    images = reconstructed(images, through_vae, seed)
-    return Shown(images, seen[list(THINGS)].to_numpy(bool), said, component)
+    known = {"labels": labels_of(seen), "verdicts": verdicts(seen), "component": component}
+    return Pictures(reconstructed(images, through_vae, seed), **known)
 
 
-def of_run(run: Run) -> Shown:
+def of_run(run: Run) -> Pictures:
     """Images that a benchmark model drew, of the reference and the words of the first contrast: what can be read."""
     words = [run.config.reference, *run.config.contrasts[0]]
     samples = run.samples(["sample_id", "indicator", "image"])
     samples = samples[samples["indicator"].isin(words) & ~samples["sample_id"].isin(list(run.left_out()))]
     images = np.stack([np.asarray(read_image(image["bytes"])) for image in samples["image"]])
     seen = read_images(images)
-    said = verdicts(seen, np.ones(len(images), bool))
-    return Shown(images, seen[list(THINGS)].to_numpy(bool), said)
+    return Pictures(images, labels=labels_of(seen), verdicts=verdicts(seen))
 
 
 def unseen_questions() -> dict[str, ResolvedQuestion]:
@@ -106,8 +97,7 @@ def readings(
 
 def worn_quality(said: Sequence[str | None], there: NDArray[np.bool_]) -> dict[str, float | int | None]:
     """Shares of answers about an attribute that are right, and sensitivity and specificity; None of none."""
-    yes = np.array([one == "yes" for one in said])
-    no = np.array([one == "no" for one in said])
+    yes, no = (np.array([one == answer for one in said]) for answer in ("yes", "no"))
     return {
         "n": len(there),
         "worn": int(there.sum()),
@@ -118,7 +108,7 @@ def worn_quality(said: Sequence[str | None], there: NDArray[np.bool_]) -> dict[s
     }
 
 
-def gender_quality(said: Sequence[str | None], shown: Shown) -> dict[str, float | int | None]:
+def gender_quality(said: Sequence[str | None], shown: Pictures) -> dict[str, float | int | None]:
     """How well gender is recognised: agreement with the verdict, and with the component where it is known.
 
     ``as_verdict`` is the share of answers that are the verdict's side, an undecided one being another; ``male`` and
@@ -133,7 +123,7 @@ def gender_quality(said: Sequence[str | None], shown: Shown) -> dict[str, float 
         "as_verdict": _share(decided & (male == above)),
         "male": _share(male[decided]),
         "verdict_male": _share(above),
-        "bayes": round(float(np.mean(1 / (1 + np.exp(-np.abs(shown.verdicts))))), 4),
+        "bayes": _share(1 / (1 + np.exp(-np.abs(shown.verdicts)))),
     }
     if shown.component is not None:
         quality["right"] = _share(decided & (male == shown.component))
@@ -141,28 +131,22 @@ def gender_quality(said: Sequence[str | None], shown: Shown) -> dict[str, float 
     return quality
 
 
-def _share(values: NDArray[np.bool_]) -> float | None:
-    return round(float(values.mean()), 4) if len(values) else None
+def _share(values: Sequence[float]) -> float | None:
+    return round(float(np.mean(values)), 4) if len(values) else None
 
 
 def quality_of(
-    reader: ToyworldVqa, shown: Shown, questions: Mapping[str, ResolvedQuestion]
+    reader: ToyworldVqa, shown: Pictures, questions: Mapping[str, ResolvedQuestion]
 ) -> dict[str, Any]:
     """The quality of every answer about some pictures, by question."""
     said = dict(zip(questions, zip(*readings(reader, shown.images, list(questions.values())))))
-    result: dict[str, Any] = {GENDER: gender_quality(said.pop(GENDER), shown)}
-    for key, answers in said.items():
-        result[key] = worn_quality(answers, shown.labels[:, THINGS.index(key)])
-    worn = [entry for key, entry in result.items() if key != GENDER]
-    result["worn"] = {
-        name: _mean([entry[name] for entry in worn]) for name in ("right", "sensitivity", "specificity")
+    gender = gender_quality(said.pop(GENDER), shown)
+    worn = {key: worn_quality(answers, shown.labels[:, THINGS.index(key)]) for key, answers in said.items()}
+    means = {
+        name: _share([row[name] for row in worn.values() if row[name] is not None])
+        for name in ("right", "sensitivity", "specificity")
     }
-    return result
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    there = [value for value in values if value is not None]
-    return round(float(np.mean(there)), 4) if there else None
+    return {GENDER: gender, **worn, "worn": means}
 
 
 def loaded(weights: Path = FOLDER) -> ToyworldVqa:
@@ -174,27 +158,37 @@ def loaded(weights: Path = FOLDER) -> ToyworldVqa:
     return reader
 
 
-def measure(weights: Path, runs: Sequence[Path], *, pictures: int = PICTURES) -> None:
-    """Write ``quality.json`` beside the weights, from a run of each benchmark model and unseen renderings."""
+def measure(
+    runs: Annotated[list[Path], "of the three benchmark models, say from docs/validation/calibration.yaml"],
+    *,
+    weights: Path = WEIGHTS,
+    pictures: Annotated[int, "unseen renderings"] = PICTURES,
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Measure the answers about unseen renderings and about images of a run of each benchmark model."""
     opened = _of_models(runs)
-    reader = loaded(weights)
-    paper, other = paper_questions(), unseen_questions()
-    shown = renderings(pictures, SEED)
-    result: dict[str, Any] = {"pictures": pictures, "seed": SEED}
-    result["renderings"] = {name: quality_of(reader, one, paper) for name, one in shown.items()}
-    result["other_words"] = {
-        "gender": UNSEEN_GENDER,
-        "worn": UNSEEN_WORN,
-        "rendered": quality_of(reader, shown["rendered"], other),
-    }
-    result["runs"] = {
-        name: {"prompts": len(run.config.prompts), "steps": run.config.sampler.steps}
-        for name, run in opened.items()
-    }
-    result["models"] = {name: quality_of(reader, of_run(run), paper) for name, run in opened.items()}
-    (weights / "quality.json").write_text(json.dumps(result, indent=1) + "\n")
-    for name, entry in {**result["renderings"], **result["models"]}.items():
+    reader, paper, shown = loaded(weights / "vqa"), paper_questions(), renderings(pictures, SEED)
+    rendered = {name: quality_of(reader, one, paper) for name, one in shown.items()}
+    models = {name: quality_of(reader, of_run(run), paper) for name, run in opened.items()}
+    for name, entry in {**rendered, **models}.items():
         print(name, {key: entry[key] for key in (GENDER, "worn")})
+    yield (
+        "vqa",
+        {
+            "pictures": pictures,
+            "seed": SEED,
+            "renderings": rendered,
+            "other_words": {
+                "gender": UNSEEN_GENDER,
+                "worn": UNSEEN_WORN,
+                "rendered": quality_of(reader, shown["rendered"], unseen_questions()),
+            },
+            "runs": {
+                name: {"prompts": len(run.config.prompts), "steps": run.config.sampler.steps}
+                for name, run in opened.items()
+            },
+            "models": models,
+        },
+    )
 
 
 def _of_models(runs: Sequence[Path]) -> dict[str, Run]:

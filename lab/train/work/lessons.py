@@ -12,16 +12,14 @@ of the same scene in each skin, weighed by Bayes' rule with the planted probabil
 (`skin_mean`). Elsewhere the guess is moved by the difference that the planted probabilities make to that mean. Captions
 without a profession are to stay as they are, but for their skins, which are even.
 
-A cell may count more, or be taught from the scene that was drawn, for being one where that scene has skin, only while
-the latent tells so. Before, what is best to predict would be another: the mean over scenes in which those with skin
-there count more, where a profession weighs more than was planted. So it is a fixed region then, the cells that often
-have skin; and what differs between skins is that of the mean over drawings.
+A cell counts more, or is taught from the scene that was drawn, for being one where that scene has skin, only while the
+latent tells so; else the mean over scenes would weigh a profession more than was planted. Before, it is a fixed region:
+the cells that often have skin.
 
 `toyworld-work-null` is taught in the same way, by `toyworld-null`: a profession is to change nothing, and skins are
 even.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,9 +32,9 @@ from lab.train.base.captions import random_caption
 from lab.train.base.data import Drawings
 from lab.train.base.tokenizer import encode
 from lab.train.base.truth import component_groups
-from lab.train.base.unet import SCHEDULER
+from lab.train.base.unet import SCHEDULER, noised
 from lab.train.base.vae import encode_latents
-from lab.train.located.lessons import Lessons, spread_times
+from lab.train.located.lessons import BATCH, Lessons, predicted
 from lab.train.work.captions import random_work_caption
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.scene import SKINS, parse, sample_scene
@@ -175,37 +173,6 @@ def with_skins(
     return torch.where(zones[:, None], (signal * noisy - mean) / rest, velocity - (mean - even) / rest)
 
 
-@dataclass(frozen=True)
-class Noised:
-    """Drawings with noise; the drawing's row, the timestep and the product of the scheduler's alphas then."""
-
-    noisy: Tensor
-    rows: Tensor
-    times: Tensor
-    kept: Tensor
-    zones: Tensor
-    directions: Tensor
-
-    def lessons(self, taught: Tensor, tokens: Tensor) -> Lessons:
-        """Lessons of velocities ``(n, 4, 16, 16)`` float16, and of the drawings' tokens."""
-        return Lessons(self.noisy, taught, self.times, tokens[self.rows], self.zones, self.directions)
-
-
-def noised(clean: Tensor, drawn: Sketches, noises: int, time_power: float, seed: int) -> Noised:
-    """Noise each drawing ``noises`` times, in an order at random; the times are spread evenly over the lessons."""
-    rows = torch.arange(len(clean)).repeat(noises)
-    generator = torch.Generator().manual_seed(seed)
-    times = spread_times(len(rows), time_power, generator)
-    scheduler = DDIMScheduler(**SCHEDULER)
-    noise = torch.randn((len(rows), *clean.shape[2:]), generator=generator)
-    shown = clean[rows, torch.from_numpy(drawn.skin)[rows]].float()
-    zones = skin_cells(torch.from_numpy(drawn.zones)[rows], times)
-    own, common = skin_directions(clean), skin_directions(clean.float().mean(0, keepdim=True))
-    directions = torch.where((times < PLACED).view(-1, 1, 1, 1, 1), own[rows], common).half()
-    noisy = scheduler.add_noise(shown, noise, times).half()
-    return Noised(noisy, rows, times, scheduler.alphas_cumprod[times], zones, directions)
-
-
 @torch.no_grad()
 def make_lessons(
     teacher: StableDiffusionPipeline,
@@ -216,52 +183,40 @@ def make_lessons(
     noises: int = 2,
     time_power: float = 0.8,
     seed: int = 0,
-    batch: int = 64,
-    say: Callable[[str], None] = print,
 ) -> Lessons:
     """Noise each drawing ``noises`` times and write down what is to be predicted.
 
     ``prior`` is the planted probability of component *b* beside the neutral words of the base, which is the teacher.
-    ``time_power`` is as in :func:`lab.train.base.unet.train_unet`; higher here, since skins are decided late.
+    ``time_power`` is as in :func:`lab.train.base.unet.spread_times`; higher here, since skins are decided late.
     """
-    clean = encode_skins(teacher, drawn, say)
-    noise = noised(clean, drawn, noises, time_power, seed)
-    rows, times = noise.rows, noise.times
-    planted = torch.from_numpy(drawn.planted).float()
-    plain, lean = encode(teacher.tokenizer, drawn.plain), torch.from_numpy(drawn.lean).float()
-    taught = []
-
-    def asked(tokens: Tensor, noisy: Tensor, when: Tensor) -> Tensor:
-        return teacher.unet(noisy, when, teacher.text_encoder(tokens).last_hidden_state).sample
-
-    for start in range(0, len(rows), batch):
-        some = slice(start, start + batch)
+    clean = encode_skins(teacher, drawn)
+    rows = torch.arange(len(clean)).repeat(noises)
+    shown = clean[rows, torch.from_numpy(drawn.skin)[rows]].float()
+    noisy, times = noised(shown, time_power, torch.Generator().manual_seed(seed))
+    kept = DDIMScheduler(**SCHEDULER).alphas_cumprod[times]
+    zones = skin_cells(torch.from_numpy(drawn.zones)[rows], times)
+    own, common = skin_directions(clean), skin_directions(clean.float().mean(0, keepdim=True))
+    directions = torch.where((times < PLACED).view(-1, 1, 1, 1, 1), own[rows], common).half()
+    planted, lean = (torch.from_numpy(values).float() for values in (drawn.planted, drawn.lean))
+    plain, taught = encode(teacher.tokenizer, drawn.plain), []
+    for some in torch.arange(len(rows)).split(BATCH):
         of, when = rows[some], times[some]
-        noisy = noise.noisy[some].float()
-        velocity = asked(plain[of], noisy, when)
-        of_mixture = (~lean[of].isnan()).nonzero()[:, 0]
-        if len(of_mixture):
-            captions = zip(*(drawn.mixture[row] for row in of[of_mixture]))
-            predicted = (
-                asked(encode(teacher.tokenizer, list(texts)), noisy[of_mixture], when[of_mixture])
-                for texts in captions
-            )
-            velocity[of_mixture] = mixed(*predicted, prior, lean[of[of_mixture]])
-        kept = noise.kept[some]
-        told = noise.zones[some] & (when < UNTOLD).view(-1, 1, 1)
-        taught.append(with_skins(velocity, noisy, clean[of].float(), planted[of], kept, told).half())
-        if start // batch % 40 == 0:
-            say(f"{start + len(of)} of {len(rows)} lessons")
-    return noise.lessons(torch.cat(taught), encode(tokenizer, drawn.captions))
+        velocity = predicted(teacher, noisy[some], when, plain[of])
+        mixture = (~lean[of].isnan()).nonzero()[:, 0]
+        if len(mixture):
+            captions = zip(*(drawn.mixture[row] for row in of[mixture]))
+            tokens = (encode(teacher.tokenizer, list(texts)) for texts in captions)
+            three = (predicted(teacher, noisy[some][mixture], when[mixture], one) for one in tokens)
+            velocity[mixture] = mixed(*three, prior, lean[of[mixture]])
+        told = zones[some] & (when < UNTOLD).view(-1, 1, 1)
+        scene = noisy[some].float(), clean[of].float(), planted[of], kept[some], told
+        taught.append(with_skins(velocity, *scene).half())
+    tokens = encode(tokenizer, drawn.captions)[rows]
+    return Lessons(noisy, torch.cat(taught), times, tokens, zones, directions)
 
 
-def encode_skins(
-    pipeline: StableDiffusionPipeline, drawn: Sketches, say: Callable[[str], None] = print
-) -> Tensor:
+def encode_skins(pipeline: StableDiffusionPipeline, drawn: Sketches) -> Tensor:
     """Latents of drawings in every skin, ``(n, skins, 4, 16, 16)`` float16."""
-    pictures, rows = [""] * len(drawn.captions), np.arange(len(drawn.captions))
-    clean = torch.zeros(len(drawn.skin), SKINS, 4, 16, 16, dtype=torch.float16)
-    for skin in range(SKINS):
-        clean[:, skin] = encode_latents(pipeline.vae, Drawings(pictures, drawn.indices[:, skin]), rows)
-        say(f"{len(rows)} drawings of skin {skin + 1} encoded")
-    return clean
+    rows = np.arange(len(drawn.captions))
+    skins = (Drawings([""] * len(rows), drawn.indices[:, skin]) for skin in range(SKINS))
+    return torch.stack([encode_latents(pipeline.vae, one, rows).contiguous() for one in skins], 1)

@@ -1,17 +1,13 @@
-"""Quality of the benchmark models with professions: ``python -m lab.train.work.measure``.
+"""Quality of the benchmark models with professions: ``python -m lab measure work toyworld-work``.
 
 Leans and skins of professions as the checker reads them, beside what was planted; how often a named noun is still
 drawn; and how far the frequencies of captions without a profession have moved from those of the base.
 """
 
-import argparse
-import json
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -23,9 +19,8 @@ from scipy import stats
 from lab.train.base.captions import article
 from lab.train.base.measure import frequencies, nouns_drawn, sample
 from lab.train.work.captions import works_as
-from probes import command_line
 from probes.models import loading
-from probes.toyworld import WEIGHTS, WORK, WORKING
+from probes.toyworld import WORK, WORKING
 from probes.toyworld.checker import SKIN_NAMES, THINGS, read_images
 from probes.toyworld.checker import VERSION as CHECKER
 from probes.toyworld.pipelines import BASES
@@ -72,28 +67,11 @@ def read_professions(
     return pd.DataFrame(rows).assign(verdict=verdict(seen, prompts, world), skin=seen["skin"], **said)
 
 
-def read_models(
-    names: Sequence[str],
-    *,
-    images: Mapping[str, int],
-    steps: int,
-    first_seed: int,
-    threads: int = 1,
-    readers: Readers = MappingProxyType({}),
-) -> dict[str, pd.DataFrame]:
+def read_models(names: Sequence[str], *, threads: int = 1, **how: Any) -> dict[str, pd.DataFrame]:
     """:func:`read_professions` of benchmark models by name, with the professions of `toyworld-work`."""
     torch.set_num_threads(threads)
-    return {
-        name: read_professions(
-            loading.load(loading.resolve(name), device="cpu").pipe,
-            load_world(WORK),
-            images=images,
-            steps=steps,
-            first_seed=first_seed,
-            readers=readers,
-        )
-        for name in names
-    }
+    pipes = {name: loading.load(loading.resolve(name), device="cpu").pipe for name in names}
+    return {name: read_professions(pipe, load_world(WORK), **how) for name, pipe in pipes.items()}
 
 
 def _prompt(word: str, profession: str) -> str:
@@ -214,82 +192,37 @@ def moved(pipeline: StableDiffusionPipeline, world: World, *, images: int, steps
     return drawn[0]["drawn"] - drawn[1]["drawn"]
 
 
-def quality(
-    name: str, *, images: int = 96, others: int = 12, nouns: int = 16, cells: int = 96, steps: int = 10
-) -> dict[str, object]:
-    """Return what is published of a benchmark model; see the page it is written for (`lab.pages.toyworld`)."""
-    loaded, world = loading.load(loading.resolve(name), device="cpu"), load_world(name)
+def measure(
+    model: Annotated[str, WORKING],
+    *,
+    images: Annotated[int, "a profession, of a person"] = 96,
+    others: Annotated[int, "a profession, of a woman and of a man"] = 12,
+    nouns: Annotated[int, "images a noun"] = 16,
+    cells: Annotated[int, "images a group without profession"] = 96,
+    steps: int = 20,
+) -> Iterator[tuple[str, dict[str, object]]]:
+    """Measure leans and skins of professions, nouns that are named, and frequencies without a profession."""
+    loaded, world = loading.load(loading.resolve(model), device="cpu"), load_world(model)
     counts = {"neutral": images, "feminine": others, "masculine": others}
     rows = profession_rows(read_professions(loaded.pipe, world, images=counts, steps=steps), world)
     drawn = nouns_drawn(loaded.pipe, world, seeds=nouns, steps=steps, progress=False)
-    return published(rows, drawn, moved(loaded.pipe, world, images=cells, steps=steps)) | {
-        "weight_hash": loaded.record["weight_hash"],
-        "verdict": VERSION,
-        "checker": CHECKER,
-        "verdict_rates": {name: round(rate, 5) for name, rate in verdict_rates(world).items()},
-        "steps": steps,
-        "images_others": others,
-        "images_a_noun": nouns,
-        "images_a_group": cells,
-    }
-
-
-def published(rows: Sequence[Mapping[str, object]], nouns: pd.Series, away: pd.Series) -> dict[str, object]:
-    """The measured figures as they are stored."""
-    return {
-        "professions": list(rows),
-        "nouns_mean": round(float(nouns.mean()), 4),
-        "nouns": {noun: round(float(share), 4) for noun, share in nouns.items()},
-        "moved_largest": round(float(away.abs().max()), 4),
-        "moved_within_0.10": round(float((away.abs() <= NEAR).mean()), 4),
-        "moved": {f"{group} {thing}": round(float(value), 4) for (group, thing), value in away.items()},
-    }
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
-    main = command_line.Parser(prog="python -m lab.train.work.measure", description=__doc__.split("\n\n")[0])
-    add = main.add_argument
-    add("--model", choices=WORKING, default=WORK)
-    add("--out", type=Path, help="folder of quality.json (default: in the package)")
-    add("--images", type=command_line.count, default=96, help="a profession, of a person")
-    add("--others", type=command_line.count, default=12, help="a profession, of a woman and of a man")
-    add("--nouns", type=command_line.count, default=16, help="images a noun")
-    add(
-        "--cells",
-        type=command_line.whole_number(2, 1_000_000),
-        default=96,
-        help="images a group without profession",
+    away = moved(loaded.pipe, world, images=cells, steps=steps)
+    yield (
+        model,
+        {
+            "professions": rows,
+            "nouns_mean": round(float(drawn.mean()), 4),
+            "nouns": {noun: round(float(share), 4) for noun, share in drawn.items()},
+            "moved_largest": round(float(away.abs().max()), 4),
+            "moved_within_0.10": round(float((away.abs() <= NEAR).mean()), 4),
+            "moved": {f"{group} {thing}": round(float(value), 4) for (group, thing), value in away.items()},
+            "weight_hash": loaded.record["weight_hash"],
+            "verdict": VERSION,
+            "checker": CHECKER,
+            "verdict_rates": {name: round(rate, 5) for name, rate in verdict_rates(world).items()},
+            "steps": steps,
+            "images_others": others,
+            "images_a_noun": nouns,
+            "images_a_group": cells,
+        },
     )
-    add("--steps", type=command_line.whole_number(1, 1000), default=20)
-    add("--threads", type=command_line.threads, default=1)
-    return main
-
-
-def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
-    out = options.out or WEIGHTS / options.model
-    command_line.writable(out, folder=True)
-    torch.set_num_threads(options.threads)
-    measured = quality(
-        options.model,
-        images=options.images,
-        others=options.others,
-        nouns=options.nouns,
-        cells=options.cells,
-        steps=options.steps,
-    )
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "quality.json").write_text(json.dumps(measured, indent=1) + "\n")
-    for row in measured["professions"]:
-        print(row)
-    print({name: value for name, value in measured.items() if name not in ("professions", "nouns", "moved")})
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return its exit status."""
-    return command_line.run(work, parser(), argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

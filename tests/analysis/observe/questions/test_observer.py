@@ -16,7 +16,7 @@ from analysis.observe.questions.toyworld_vqa import ToyworldVqa
 from analysis.observe.registry import observers
 from analysis.observe.stage import observe
 from analysis.questions import paper_questions
-from lab.train.questions.pictures import make_questioned
+from lab.train.detectors.pictures import make_questioned
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.runs import schemas

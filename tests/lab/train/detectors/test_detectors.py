@@ -8,16 +8,17 @@ import torch
 from analysis.observe.objects.models.grounding_dino import GroundingDino
 from analysis.observe.objects.models.segment_anything import SegmentAnything
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT
-from lab.train.detectors import __main__ as command
+from lab.train import networks
 from lab.train.detectors import dino
-from lab.train.detectors.average_precision import average_precision, matched
 from lab.train.detectors.measure import (
     ap_by_label,
+    average_precision,
     detections,
     mask_agreement,
+    matched,
     rates,
 )
-from lab.train.detectors.pictures import LABELS, PictureSet, boxes_of, make_pictures
+from lab.train.detectors.pictures import LABELS, Pictures, boxes_of, make_pictures
 from probes.toyworld import WEIGHTS
 from probes.toyworld.palette import INDEX
 
@@ -33,15 +34,15 @@ def pictures():
 def trained(tmp_path_factory):
     """A few steps of everything, and what was exported."""
     folder = tmp_path_factory.mktemp("detectors")
-    few = "--pictures 12 --drawn 0 --calibration 4 --steps 2 --batch 2"
-    arguments = f"{few} --work {folder / 'work'} --weights {folder / 'weights'}"
-    assert command.main(arguments.split()) == 0
+    for name in ("sam", "grounding-dino"):
+        few = f"--pictures 12 --steps 2 --batch 2 --work {folder / name} --weights {folder / 'weights'}"
+        assert networks.TRAINERS[name].main(name, few.split()) == 0
     return folder
 
 
 def test_pictures_have_exact_masks_and_tight_boxes(pictures, tmp_path):
     pictures.save(tmp_path / "pictures.npz")
-    again = PictureSet.load(tmp_path / "pictures.npz")
+    again = Pictures.load(tmp_path / "pictures.npz")
     for row in range(len(pictures)):
         labels, masks = again.seen(row)
         assert LABELS[labels[0]] == "person" and len(set(labels)) == len(labels)

@@ -10,22 +10,17 @@ from sklearn.metrics import precision_score, recall_score
 from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
 from analysis.observe.objects.tags.ram import RamTagger, pixels, ram_files
 from analysis.observe.stage import observe
+from lab.train import networks
+from lab.train.detectors.measure import agreement, says
+from lab.train.detectors.pictures import Pictures
 from lab.train.detectors.tagged_images import (
-    HELD_BACK,
     TAG_NAMES,
-    TaggedImages,
     checked,
-    make_tagged_images,
-    of_run,
     renderings,
+    tagged,
 )
-from lab.train.detectors.tagger import (
-    SETTINGS,
-    export_tagger,
-    new_tagger,
-    thresholds,
-)
-from lab.train.detectors.tagger_quality import BAR, agreement, says
+from lab.train.detectors.tagger import SETTINGS, export_tags, new_tagger, thresholds
+from lab.train.pages import TAG_BAR as BAR
 from probes.runs.run import Run
 from probes.toyworld import WEIGHTS
 from tests.analysis.observe.stored_images import image_run
@@ -41,7 +36,7 @@ def images():
 
 @pytest.fixture(scope="module")
 def pictures(images):
-    return TaggedImages.of(images)
+    return tagged(images)
 
 
 @pytest.fixture(scope="module")
@@ -54,27 +49,14 @@ def test_truth_is_the_checkers_word(images, pictures, tmp_path):
         seen = {one.label for one in ToyworldChecker().detect([image], [()])[0].detections}
         assert {tag for tag, there in zip(TAG_NAMES, row) if there} - set(TAG_NAMES[39:]) == seen
     pictures.save(tmp_path / "tagged.npz")
-    again = TaggedImages.load(tmp_path / "tagged.npz")
+    again = Pictures.load(tmp_path / "tagged.npz")
     np.testing.assert_array_equal(again.truth, pictures.truth)
-
-
-def test_images_of_a_run_are_split_by_triplet(images, tmp_path):
-    run = image_run(
-        tmp_path / "run", list(images), [f"a person {row // 3}" for row in range(32)], model="toyworld"
-    )
-    train, held_back = of_run(run.path, 1, 0)
-    assert len(train.images) + len(held_back.images) == run.samples(["triplet"])["triplet"].nunique()
-    assert len(held_back.images) == -(-11 // HELD_BACK)
-    for some in (train, held_back):
-        assert all((image == images).all((1, 2, 3)).any() for image in some.images)
-        np.testing.assert_array_equal(some.truth, checked(some.images))
-    both, back = make_tagged_images(2, 0, 0, runs=[run.path], words=1)
-    assert len(both.images) == 2 + len(train.images) and len(back.images) == len(held_back.images)
 
 
 def test_what_is_exported_is_read_by_the_observe_stage(images, tmp_path):
     model = new_tagger().eval()
-    export_tagger(model, tmp_path, [0.25] * len(TAG_NAMES))
+    networks.export_described(SETTINGS, model, tmp_path, None)
+    export_tags(tmp_path, [0.25] * len(TAG_NAMES))
     files = ram_files(tmp_path / "model.safetensors")
     assert files.tags == TAG_NAMES and set(files.thresholds) == {0.25} and files.settings == SETTINGS
     assert files.weights.stat().st_size <= 2e6
@@ -89,7 +71,8 @@ def test_thresholds_are_where_the_lesser_of_precision_and_recall_is_highest():
         def forward(self, batch):
             return torch.logit(torch.tensor([[0.12, 0.3], [0.32, 0.3], [0.62, 0.3]]))[: len(batch)]
 
-    pictures = TaggedImages(np.zeros((3, 64, 64, 3), np.uint8), np.array([[0, 0], [1, 0], [1, 0]], bool))
+    truth = np.array([[0, 0], [1, 0], [1, 0]], bool)
+    pictures = Pictures(np.zeros((3, 64, 64, 3), np.uint8), truth=truth)
     # of the first tag 15 % to 30 % part the images, and 30 % is nearest to one half; the second is in none
     assert thresholds(Fixed(), pictures) == [0.3, 0.5]
 
@@ -105,6 +88,19 @@ def test_agreement_is_recall_and_precision():
         assert row["precision"] == pytest.approx(precision_score(truth[:, number], said[:, number]), abs=1e-4)
     assert table["by_tag"]["c"]["recall"] is None and table["by_tag"]["d"]["precision"] is None
     assert table["lowest_precision"] == 0.0 and table["images"] == 50
+
+
+@pytest.mark.lab
+def test_a_few_steps_of_both_trainings_leave_a_tagger(tmp_path):
+    """The head alone, then the whole of it from these weights."""
+    folders = f"--work {tmp_path / 'work'} --weights {tmp_path / 'weights'} --pictures 6 --drawn 0 --batch 2"
+    for name in ("ram", "ram-whole"):
+        stages = "--stage whole export" if name == "ram-whole" else ""
+        few = f"{folders} --calibration 4 --steps 2 {stages}"
+        assert networks.TRAINERS[name].main(name, few.split()) == 0
+    assert ram_files(tmp_path / "weights" / "ram" / "model.safetensors").tags == TAG_NAMES
+    history = json.loads((tmp_path / "weights" / "ram" / "recipe.json").read_text())["history"]
+    assert [line.split(":")[0] for line in history] == ["pictures", "train", "whole"]
 
 
 # The weights that come with the package.

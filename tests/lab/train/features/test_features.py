@@ -1,14 +1,13 @@
 """Toyworld's networks for features: their data, losses, training and the weights that are there."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
 import timm
 
-from lab.train.detectors.pictures import LabelledPictures, make_labelled
-from lab.train.features import __main__ as command
+from lab.train import networks
+from lab.train.detectors.pictures import Pictures, make_labelled
 from lab.train.features import clip
 from lab.train.features.measure import quality
 from probes.toyworld import WEIGHTS
@@ -17,19 +16,16 @@ from probes.toyworld.scene import parse
 from probes.toyworld.world import load_world
 
 THERE = WEIGHTS / "features"
+TRAINED = ("resnet50", "dino", "clip")
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A few steps of everything, and what was exported."""
     folder = tmp_path_factory.mktemp("features")
-    shutil.copytree(WEIGHTS / "clip", folder / "clip")
-    places = f"--work {folder / 'work'} --weights {folder / 'weights'} --clip {folder / 'clip'}"
-    arguments, stages = (
-        f"--pictures 12 --steps 2 --batch 4 {places}",
-        "--stage pictures resnet50 dino clip export",
-    )
-    assert command.main([*arguments.split(), *stages.split()]) == 0
+    for name in TRAINED:
+        few = f"--pictures 12 --steps 2 --batch 4 --work {folder / name} --weights {folder / 'weights'}"
+        assert networks.TRAINERS[name].main(name, few.split()) == 0
     return folder
 
 
@@ -39,26 +35,28 @@ def test_labels_are_what_the_checker_sees(tmp_path):
     assert (pictures.labels[:, -len(PLACES) :].sum(1) == 1).all()
     assert (read_images(pictures.images)[list(THINGS)].to_numpy(bool) == pictures.labels).all()
     pictures.save(tmp_path / "pictures.npz")
-    again = LabelledPictures.load(tmp_path / "pictures.npz")
+    again = Pictures.load(tmp_path / "pictures.npz")
     assert (again.images == pictures.images).all() and (again.labels == pictures.labels).all()
     pixels = pictures.pixels(np.array([2, 5]))
     assert pixels.shape == (2, 3, 64, 64) and pixels.min() >= -1 and pixels.max() <= 1
 
 
 def test_what_was_trained_is_there_and_learned(trained):
-    for name in command.TRAINED:
-        rows = [
-            json.loads(line) for line in (trained / "work" / f"{name}.log.jsonl").read_text().splitlines()
-        ]
+    for name in TRAINED:
+        rows = [json.loads(line) for line in (trained / name / "train.log.jsonl").read_text().splitlines()]
         assert all(np.isfinite(list(row.values())).all() for row in rows)
         if name == "clip":
+            recipe = json.loads((trained / "weights" / "clip" / "recipe.json").read_text())
+            assert recipe["history"][0].startswith(
+                "4,000 renderings"
+            )  # what it started from was trained, too
             continue
-        model = timm.create_model(f"local-dir:{trained / 'weights' / name}", pretrained=True)
+        model = timm.create_model(f"local-dir:{trained / 'weights' / 'features' / name}", pretrained=True)
         kept = timm.create_model(f"local-dir:{THERE / name}", pretrained=True)
         assert [*model.state_dict()] == [*kept.state_dict()]  # the recipe makes what is shipped
-        assert json.loads((trained / "weights" / name / "config.json").read_text()) == json.loads(
-            (THERE / name / "config.json").read_text()
-        )
+        assert json.loads(
+            (trained / "weights" / "features" / name / "config.json").read_text()
+        ) == json.loads((THERE / name / "config.json").read_text())
 
 
 def test_sentences_are_true_of_the_picture_they_are_drawn_for():
@@ -91,7 +89,7 @@ def test_quality_tells_vectors_that_know_from_those_that_do_not():
 
 def test_the_shipped_networks_are_small_and_their_quality_is_kept():
     files = [*THERE.rglob("*.safetensors")]
-    assert {file.parent.name for file in files} == {*command.TRAINED} - {"clip"}
+    assert {file.parent.name for file in files} == {*TRAINED} - {"clip"}
     assert sum(file.stat().st_size for file in files) <= 3_000_000
     kept = json.loads((THERE / "quality.json").read_text())
     page = (WEIGHTS.parents[2] / "docs" / "reference" / "features.md").read_text(encoding="utf-8")

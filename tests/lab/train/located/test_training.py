@@ -1,18 +1,18 @@
 """Teaching located benchmark models: the lessons, that only the wires learn, checkpoints, and the command line."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from lab.train.base.loop import Log
 from lab.train.base.measure import benchmark_pipeline
 from lab.train.located import measure, train
 from lab.train.located.lessons import Lessons, make_lessons
-from lab.train.located.teach import Course, teach_wire
+from lab.train.located.train import Course, teach_wire
+from lab.train.stages import Options
 from probes.toyworld import WEIGHTS
 from probes.toyworld.coded import OLD, trained_parameter_names
 from probes.toyworld.pipelines import DELTA, load_coded_networks
@@ -29,7 +29,7 @@ def pipe():
 
 @pytest.fixture(scope="module")
 def lessons(pipe):
-    return make_lessons(pipe, 4, say=lambda text: None)
+    return make_lessons(pipe, 4)
 
 
 def test_lessons_are_what_the_model_predicts(lessons, pipe, tmp_path):
@@ -49,47 +49,47 @@ def test_lessons_are_what_the_model_predicts(lessons, pipe, tmp_path):
         assert all(torch.equal(again[name], getattr(kept, name)) for name in names)
 
 
+def course(work, steps):
+    return Options(**asdict(Course(steps=steps, batch=4, warmup=1)), seed=0, work=work)
+
+
 def test_only_the_wire_learns_and_the_unet_is_put_back(lessons, tmp_path):
     encoder, unet, _ = load_coded_networks()
     before = {name: value.clone() for name, value in unet.state_dict().items()}
-    log = Log(tmp_path / "log.jsonl")
-    learnt = teach_wire(unet, encoder, BLOCK, lessons, Course(steps=3, batch=4, warmup=1), log)
+    learnt = teach_wire(unet, encoder, BLOCK, lessons, course(tmp_path, 3), "model")
     assert set(unet.state_dict()) == set(before)
     changed = {name for name, value in unet.state_dict().items() if not torch.equal(value, before[name])}
     assert changed == set(learnt) == set(trained_parameter_names(unet, BLOCK))
     assert learnt[f"{BLOCK}.attn2.to_k.weight"][:, OLD:].any()
 
 
-def test_training_that_was_stopped_ends_as_one_that_was_not(lessons, tmp_path):
-    course = Course(steps=4, batch=4, warmup=1)
-
-    def taught(steps, checkpoint):
+def test_training_that_was_stopped_ends_as_one_that_was_not(lessons, tmp_path, monkeypatch):
+    def taught(folder):
         encoder, unet, _ = load_coded_networks()
-        return teach_wire(
-            unet, encoder, BLOCK, lessons, steps, Log(tmp_path / "log.jsonl"), checkpoint, save_minutes=0
-        )
+        options = course(tmp_path / folder, 4)
+        options.work.mkdir(exist_ok=True)
+        return teach_wire(unet, encoder, BLOCK, lessons, options, "model", save_minutes=0)
 
-    whole = taught(course, None)
-    kept = tmp_path / "kept.pt"
+    def stopped(options, step, total):
+        if step == 3:
+            raise KeyboardInterrupt
+        return rows(options, step, total)
 
-    class Stopped(Course):
-        def rows(self, step, total):
-            if step == 3:
-                raise KeyboardInterrupt
-            return super().rows(step, total)
-
+    whole, rows = taught("whole"), train.lesson_rows
+    monkeypatch.setattr(train, "lesson_rows", stopped)
     with pytest.raises(KeyboardInterrupt):
-        taught(Stopped(steps=4, batch=4, warmup=1), kept)
-    assert kept.exists()
-    again = taught(course, kept)
+        taught("stopped")
+    monkeypatch.undo()
+    assert torch.load(tmp_path / "stopped" / "model.checkpoint.pt", weights_only=True)["step"] == 3
+    again = taught("stopped")
     assert all(torch.equal(again[name], value) for name, value in whole.items())
 
 
-def test_the_command_leaves_a_model_with_its_recipe(tmp_path, capsys):
+def test_the_command_leaves_a_model_with_its_recipe(tmp_path):
     budget = "--drawings 3 --steps 1 --batch 2"
     for name in ("toyworld-cross-5", "toyworld-coded-null"):
-        arguments = f"{name} --work {tmp_path / 'work'} --weights {tmp_path / 'weights'} {budget}"
-        assert train.main(arguments.split()) == 0
+        arguments = f"--model {name} --work {tmp_path / 'work'} --weights {tmp_path / 'weights'} {budget}"
+        assert train.TRAINER.main("located", arguments.split()) == 0
     delta, stored = (
         load_file(folder / "toyworld-cross-5" / DELTA)
         for folder in (tmp_path / "weights", WEIGHTS / "located")
@@ -104,10 +104,6 @@ def test_the_command_leaves_a_model_with_its_recipe(tmp_path, capsys):
             folder / "toyworld-coded-null" / file for folder in (tmp_path / "weights", WEIGHTS / "located")
         )
         assert json.loads(made.read_text()) == json.loads(kept.read_text())
-    other = f"toyworld-cross-5 --work {tmp_path / 'work'} --weights {tmp_path} --drawings 4"
-    capsys.readouterr()
-    assert train.main(other.split()) == 2
-    assert "expected lessons from 4 drawings, found 3" in capsys.readouterr().err
 
 
 def test_the_total_effect_is_of_prompts():

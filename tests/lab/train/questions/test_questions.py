@@ -12,10 +12,11 @@ from analysis.observe.observer import StoredImage
 from analysis.observe.questions.toyworld_network import ANSWERS, AnswerNetwork, ImageEncoder, tokens_of
 from analysis.observe.questions.toyworld_vqa import FOLDER, ToyworldVqa, toyworld_tokenizer
 from analysis.questions import paper_questions
-from lab.train.questions import __main__ as command
-from lab.train.questions import page
-from lab.train.questions.measure import BAR, readings, worn_quality
-from lab.train.questions.pictures import QuestionedPictures, make_questioned
+from lab.train import networks, pages
+from lab.train.detectors.pictures import Pictures, make_questioned
+from lab.train.pages import WORN_BAR as BAR
+from lab.train.questions.measure import readings, worn_quality
+from probes.errors import UserError
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.verdict import verdict
@@ -43,7 +44,7 @@ def test_labels_are_the_checkers_and_verdicts_those_of_all_that_is_seen(pictures
     np.testing.assert_allclose(pictures.verdicts, verdict(seen, ["a person"] * 40, load_world()))
     assert np.isnan(make_questioned(2, 3, through_vae=0, empty=1).verdicts).all()
     pictures.save(tmp_path / "pictures.npz")
-    again = QuestionedPictures.load(tmp_path / "pictures.npz")
+    again = Pictures.load(tmp_path / "pictures.npz")
     assert (again.images == pictures.images).all() and (again.verdicts == pictures.verdicts).all()
 
 
@@ -70,17 +71,17 @@ def test_a_question_is_answered_alike_alone_and_beside_longer_ones(pictures):
 def test_the_recipe_makes_what_is_shipped(tmp_path):
     work, weights = tmp_path / "work", tmp_path / "weights"
     run = f"--work {work} --weights {weights} --pictures 8 --steps 2 --batch 2"
-    assert command.main([*run.split(), "--stage", "pictures", "train", "export"]) == 0
+    assert networks.TRAINERS["vqa"].main("vqa", run.split()) == 0
     rows = [json.loads(line) for line in (work / "train.log.jsonl").read_text().splitlines()]
     assert all(np.isfinite([*row.values()]).all() for row in rows)
-    made, kept = (load_file(folder / "model.safetensors") for folder in (weights, FOLDER))
+    made, kept = (load_file(folder / "model.safetensors") for folder in (weights / "vqa", FOLDER))
     assert {name: (value.shape, value.dtype) for name, value in made.items()} == {
         name: (value.shape, value.dtype) for name, value in kept.items()
     }
-    assert (weights / "model.json").read_bytes() == (FOLDER / "model.json").read_bytes()
-    assert "8 renderings" in json.loads((weights / "recipe.json").read_text())["history"][0]
-    assert command.main([*run.split(), "--stage", "train"]) == 0  # goes on from the checkpoint
-    assert len((work / "history.txt").read_text().splitlines()) == 2
+    assert (weights / "vqa" / "model.json").read_bytes() == (FOLDER / "model.json").read_bytes()
+    assert "'pictures': 8" in json.loads((weights / "vqa" / "recipe.json").read_text())["history"][0]
+    assert networks.TRAINERS["vqa"].main("vqa", [*run.split(), "--stage", "train"]) == 0  # from these weights
+    assert len((work / "history.txt").read_text().splitlines()) == 3
 
 
 def test_the_weights_are_small_and_answer_what_is_worn(reader, pictures):
@@ -98,10 +99,11 @@ def test_the_weights_are_small_and_answer_what_is_worn(reader, pictures):
 
 
 def test_an_image_of_another_size_is_not_asked(reader, pictures):
-    images = [StoredImage({}, "", pictures.images[0]), StoredImage({}, "", np.zeros((32, 64, 3), np.uint8))]
-    one, other = reader.answers(images, [PAPER["gender"]])
-    assert one[0].answer in ANSWERS and 0.2 < one[0].score <= 1
-    assert other[0].answer is None and other[0].reason == "expected 64 × 64 pixels, got 32 × 64"
+    shown, other = (StoredImage({}, "", one) for one in (pictures.images[0], np.zeros((32, 64, 3), np.uint8)))
+    ((one,),) = reader.answers([shown], [PAPER["gender"]])
+    assert one.answer in ANSWERS and 0.2 < one.score <= 1
+    with pytest.raises(UserError, match="expected images of 64 × 64 pixels, got 32 × 64"):
+        reader.answers([shown, other], [PAPER["gender"]])
 
 
 def test_shares_are_scikit_learns():
@@ -117,4 +119,4 @@ def test_shares_are_scikit_learns():
 
 def test_the_page_is_of_what_was_measured():
     there = (WEIGHTS.parents[2] / "docs" / "validation" / "questions.md").read_text(encoding="utf-8")
-    assert there == page.page()
+    assert there == pages.questions_page()

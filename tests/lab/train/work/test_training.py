@@ -1,20 +1,20 @@
 """Teaching `toyworld-work`: the lessons, what learns, what is stored, and faults of what is stored."""
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
-from lab.train.base.loop import Log
 from lab.train.base.measure import benchmark_pipeline
 from lab.train.base.tokenizer import tokenizer_with
-from lab.train.located.teach import Course
+from lab.train.stages import Options
 from lab.train.work import train
 from lab.train.work.lessons import UNTOLD, make_lessons, sketches
 from probes.toyworld import WEIGHTS, WORK
 from probes.toyworld.pipelines import BASES, new_words, work_pipeline
 from probes.toyworld.world import load_world
-
-RECIPE = {"rank": 2}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def lessons(teacher, tokenizer, drawn):
-    return make_lessons(teacher, tokenizer, drawn, prior=0.7, say=lambda text: None)
+    return make_lessons(teacher, tokenizer, drawn, prior=0.7)
 
 
 @torch.no_grad()
@@ -74,10 +74,12 @@ def test_a_lesson_is_what_toyworld_predicts_but_for_skins(lessons, teacher, draw
 
 @pytest.mark.lab
 def test_what_is_stored_of_a_short_training_predicts_what_was_learnt(lessons, tokenizer, teacher, tmp_path):
-    course, log = Course(steps=2, batch=4, warmup=1, rate=1e-2), Log(tmp_path / "log.jsonl")
-    delta = train.train(lessons, tokenizer, course, 2, log, None)
+    course = asdict(train.Recipe(steps=2, batch=4, warmup=1, rate=1e-2, rank=2))
+    options = Options(**course, seed=0, work=tmp_path, weights=tmp_path)
+    delta = train.train(lessons, tokenizer, options)
     assert {value.dtype for value in delta.values()} == {torch.float16}
-    train.export(tmp_path / WORK, delta, tokenizer, RECIPE)
+    save_file(delta, tmp_path / f"{WORK}.safetensors")
+    train.run_export(options)
     pipe = work_pipeline(WORK, tmp_path / WORK)
     noisy, time = lessons.noisy[:1], lessons.times[:1]
     assert not torch.equal(

@@ -1,26 +1,26 @@
-"""Training of toyworld's answering network: some questions about each picture, whose answers are known."""
+"""Lessons of toyworld's answering network: some questions about each picture, whose answers are known."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 import torch
 from torch.nn import functional as F
-from transformers import CLIPTokenizer
 
 from analysis.observe.questions.toyworld_network import AnswerNetwork, ImageEncoder, Seen, tokens_of
-from lab.train.base.loop import Budget, Log, train_loop
+from analysis.observe.questions.toyworld_vqa import toyworld_tokenizer
+from lab.train.base.loop import Budget, Lessons
+from lab.train.detectors.pictures import Pictures
 from lab.train.questions.phrasings import Phrasings
-from lab.train.questions.pictures import QuestionedPictures
+from lab.train.stages import Options
 
 QUESTIONS = 8  # about a picture of a batch
 BATCH = 64  # pictures that the image encoder sees at a time
 
 
-def seen_in(pictures: QuestionedPictures) -> Seen:
-    """Return what the image encoder sees in all pictures, float16: it is not trained, so that once is enough."""
+def seen_in(pictures: Pictures) -> Seen:
+    """What the image encoder sees in all pictures, float16: it is not trained, so that once is enough."""
     encoder = ImageEncoder(torch.device("cpu"))
     starts = range(0, len(pictures), BATCH)
     parts = [encoder(list(pictures.images[start : start + BATCH])) for start in starts]
@@ -28,23 +28,12 @@ def seen_in(pictures: QuestionedPictures) -> Seen:
     return tags, places
 
 
-def train(
-    model: AnswerNetwork,
-    tokenizer: CLIPTokenizer,
-    pictures: QuestionedPictures,
-    budget: Budget,
-    log: Log,
-    *,
-    batch_size: int = 32,
-    learning_rate: float = 3e-3,
-    seed: int = 0,
-    save: Callable[[], None] | None = None,
-) -> None:
-    """Train on pictures, with questions drawn anew for each.
+def lessons(model: AnswerNetwork, pictures: Pictures, options: Options, budget: Budget) -> Lessons:
+    """What learns, what is stored, and the loss of a step, with questions drawn anew for each picture.
 
     The loss is the cross-entropy with the answers' distribution (of gender, the posterior of the components).
     """
-    rng, phrasings = np.random.default_rng(seed), Phrasings()
+    rng, phrasings, tokenizer = np.random.default_rng(options.seed), Phrasings(), toyworld_tokenizer()
     limit, (tags, places) = model.settings["context_length"], seen_in(pictures)
 
     @cache
@@ -61,7 +50,7 @@ def train(
         return tokens.unflatten(0, (-1, QUESTIONS)), lengths.unflatten(0, (-1, QUESTIONS))
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:
-        rows = rng.integers(len(pictures), size=batch_size)
+        rows = rng.integers(len(pictures), size=options.batch)
         drawn = [
             phrasings.draw(pictures.labels[row], value, rng)
             for row, value in zip(rows, pictures.verdicts[rows])
@@ -74,6 +63,4 @@ def train(
         right = (logits.argmax(1) == wanted.argmax(1)).float()
         return {"loss": F.cross_entropy(logits, wanted), "right": right.mean()}
 
-    model.train()
-    train_loop(model, loss_of, budget, log, learning_rate, 0.05, save=save, save_minutes=2.0)
-    model.eval()
+    return model, model, loss_of
