@@ -106,7 +106,7 @@ class Trace(Section):
     """Whether patches whose share is known are generated too, to check the method."""
     windows: Windows = option(0, unit="windows, or steps", example=[[0, 10], [10, 20]])
     """Windows of steps in which each site is patched: a number of equal ones, or first steps with the one
-    after the last. Of a single prompt 0 is taken as 4."""
+    after the last. Of one prompt 4 unless given."""
     heads: Unique[str] = option([], example=["unet.mid.attn.0.cross"])
     """Attentions each of whose heads is patched alone."""
     positions: Unique[Literal[*GROUPS, REST]] = option([], example=["word", "rest"])
