@@ -51,7 +51,7 @@ SEEN_BY = ("both", "detector_only", "people_only", "neither", "unclear")
 _SIMILARITIES = (
     TableSpec(
         IMAGE_TABLE,
-        "a triplet, seed and pair: every metric of two pictures, in the column of its name",
+        "a triplet, seed and pair: every metric of two pictures",
         tuple(image_types()),
         csv=False,
         optional=(*OPTIONAL_METRICS, *FEATURE_METRICS),
@@ -79,18 +79,18 @@ _SIMILARITIES = (
     ),
     TableSpec(
         "equivalence",
-        "a space, site, step, metric and contrast: whether the gap is smaller than the smallest that matters",
+        "a space, site, step, metric and contrast: whether the gap lies within ±δ",
         EQUIVALENCE_COLUMNS,
     ),
     TableSpec(
         "gap_prompts",
-        "a headline measure, contrast and triplet (of one prompt: and seed): its gap and the two similarities",
+        "a headline measure, contrast and triplet (of one prompt: and seed)",
         headline.PROMPT_COLUMNS,
         optional=(headline.SEED,),
     ),
     TableSpec(
         "specifications",
-        "a headline measure, contrast and choice: the gap over words with one choice moved",
+        "a headline measure, contrast and choice: the gap over words with it changed",
         headline.SPECIFICATION_COLUMNS,
     ),
     TableSpec(
@@ -117,38 +117,38 @@ _SIMILARITIES = (
 OBJECTS = (
     TableSpec(
         "nouns",
-        "a noun of a prompt: its lemma, its characters and its word map",
+        "a noun of a prompt",
         NOUN_COLUMNS,
     ),
     TableSpec(
         "objects",
-        "a detection, or a noun that nothing was detected of: its word, coverage and dependency group",
+        "a detection, or a noun of which nothing was detected",
         dependency.OBJECT_COLUMNS,
         csv=False,
     ),
     TableSpec(
         "cooccurrence",
-        "a dependency group, object and indicator: its detections and the images that hold it",
+        "a dependency group, object and indicator",
         ("group", "object", "human", "indicator", "detections", "images", "n_images", "n_prompts"),
     ),
     TableSpec(
         "object_tests",
-        "a dependency group, pair and object: the difference of presence between one word and one, with its exact test",
+        "a dependency group, pair and object: the difference of presence between two words",
         ("group", *OBJECT_COLUMNS),
     ),
     TableSpec(
         "object_claims",
-        "a pair and object: whether a difference may be claimed, over words and behind the detector's errors",
+        "a pair and object: whether a difference may be claimed",
         CLAIM_COLUMNS,
     ),
     TableSpec(
         "table_tests",
-        "a dependency group and comparison of whole tables: the test by label swaps",
+        "a dependency group and comparison of whole tables",
         ("group", *TABLE_COLUMNS),
     ),
     TableSpec(
         "table07_chi_square",
-        "a dependency group and comparison: the paper's chi-square on pooled detections (Tables 7 to 9)",
+        "a dependency group and comparison: the paper's chi-square (Tables 7 to 9)",
         CHI_SQUARE_COLUMNS,
         pivots=(paper.CHI_SQUARE,),
     ),
@@ -183,7 +183,7 @@ OBJECTS = (
     ),
     TableSpec(
         "table13_intersection",
-        "two dependency groups: the percentage of the objects of one that are in the other too",
+        "two dependency groups: the objects in both",
         ("over_group", "group", "percent", "common", "amount", "reason"),
         pivots=(paper.INTERSECTION,),
     ),
@@ -206,7 +206,7 @@ _LABELS = (
     ),
     TableSpec(
         "human_nouns",
-        "an annotator and a noun of the prompts: who saw it, as in section 7.3 of the paper, whose figures stand below",
+        "an annotator and a noun of the prompts: who saw it (section 7.3 of Wu et al. 2025)",
         ("annotator", "word", "nouns", *SEEN_BY, "percent_both"),
         stage="",
     ),
@@ -222,14 +222,14 @@ _LABELS = (
 _PROMPTS = (
     TableSpec(
         "prompts",
-        "a prompt: its text, and in further columns its levels",
+        "a prompt",
         (*prompts.COLUMNS, "*"),
     ),
 )
 _LACKING = (
     TableSpec(
         "not_measured",
-        "a quantity that such a run cannot hold, where it would stand, and why it is not there",
+        "a quantity that such a run cannot hold",
         not_measured.COLUMNS,
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -14,10 +15,12 @@ from triptych.cli.main import GROUPS
 
 @dataclass(frozen=True)
 class Argument:
-    """A row of the table of a command."""
+    """An argument of a command with its value, what the help says of it, and its default."""
 
     name: str
+    value: str
     text: str
+    default: str
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,9 @@ def page() -> str:
         title: [section for row in rows for section in _sections(_parser(row.module, row.name))]
         for title, rows in GROUPS.items()
     }
-    return render("command_line", groups=groups)
+    arguments = [one for rows in groups.values() for command in rows for one in command.arguments]
+    shared = [one for one, count in Counter(arguments).items() if count > 1 and one.name.startswith("-")]
+    return render("command_line", groups=groups, shared=shared)
 
 
 def _parser(module: str, name: str) -> argparse.ArgumentParser:
@@ -80,10 +85,14 @@ def _required(actions: list[argparse.Action]) -> Iterator[str]:
 
 
 def _argument(action: argparse.Action) -> Argument:
-    flags = ", ".join(f"`{flag}`" for flag in action.option_strings)
-    value = f"`{_value(action)}`" if action.nargs != 0 else ""
+    value, default = _value(action) if action.nargs != 0 else "", action.default
+    if not action.option_strings:
+        value = ""
     text = _line(action.help or "")
-    return Argument(f"{flags} {value}".strip(), text if "default" in text else text + _default(action))
+    if default is None or default is False or default in ([], argparse.SUPPRESS) or "default" in text:
+        default = ""
+    default = " ".join(map(str, default)) if isinstance(default, list | tuple) else str(default)
+    return Argument(", ".join(action.option_strings) or _value(action), value, text, default)
 
 
 def _value(action: argparse.Action) -> str:
@@ -92,17 +101,9 @@ def _value(action: argparse.Action) -> str:
     return ", ".join(map(str, action.choices)) if action.choices else action.dest.upper()
 
 
-def _default(action: argparse.Action) -> str:
-    value = action.default
-    if value is None or value is False or value in ([], argparse.SUPPRESS):
-        return ""
-    written = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    return f" (default: {written})"
-
-
 def _line(text: str) -> str:
-    """Return a text for a cell: in one line, a percent sign as it is shown, no bar that would end the cell."""
-    return " ".join(text.replace("%%", "%").replace("``", "`").split()).replace("|", "\\|")
+    """Return a text in one line, a percent sign as it is shown."""
+    return " ".join(text.replace("%%", "%").replace("``", "`").split())
 
 
 if __name__ == "__main__":

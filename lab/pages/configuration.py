@@ -13,12 +13,7 @@ from lab.templates import render
 from probes.config.schema import flow_text, schema_text
 
 PAGE = re.compile(r"docs/(\w+)/(\w+)\.md")
-_BOUNDS = {
-    "minimum": "of at least",
-    "exclusiveMinimum": "above",
-    "maximum": "of at most",
-    "exclusiveMaximum": "below",
-}
+_BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 Node = Mapping[str, Any]  # of the JSON schema
 
 
@@ -28,11 +23,9 @@ class OptionText:
 
     place: str  # sampler.steps
     text: str
-    values: str
-    unit: str  # of its numbers
-    default: str  # as YAML; where it is null, what that stands for
-    written: bool  # the default is YAML
-    example: str  # as YAML; empty of a choice
+    values: str  # with their unit
+    default: str  # as YAML; where it is null, what that stands for; empty of a section
+    example: str  # as YAML; empty where it would be a mere number, true, or a section
 
 
 @dataclass(frozen=True)
@@ -47,7 +40,7 @@ class SectionText:
 def page() -> str:
     """Return the whole page in Markdown."""
     schema = json.loads(schema_text())
-    found = list(sections("", schema, schema))
+    found = list(sections("", schema, schema, []))
     places = [section.place for section in found]
     titled = [(_title(one, places.count(one.place) > 1), one) for one in found]
     return PAGE.sub(_link, render("configuration", sections=titled))
@@ -67,25 +60,26 @@ def _link(named: re.Match[str]) -> str:
     return named[0] if name == "configuration" else f"[{name}](../{folder}/{name}.md)"
 
 
-def sections(place: str, node: Node, root: Node) -> Iterator[SectionText]:
-    """Yield the sections of a JSON schema of ``triplets.yaml`` with their options, each after the one it is in."""
+def sections(place: str, node: Node, root: Node, shown: list[Node]) -> Iterator[SectionText]:
+    """Yield the sections of a JSON schema of ``triplets.yaml`` and their options, each after the one it is in, once."""
     entries = {f"{place}.{name}" if place else name: entry for name, entry in node["properties"].items()}
+    below = {at: list(_sections_in(at, entry, root)) for at, entry in entries.items()}
     options = [
         OptionText(
             at,
             " ".join(entry.get("description", "").split()),
-            _values(entry, root),
-            entry.get("unit", ""),
-            *_default(entry, at.rpartition(".")[2] in node.get("required", ()), root),
-            flow_text(entry["examples"][0]) if "examples" in entry else "",
+            ", ".join(filter(None, (_values(entry, root), entry.get("unit")))),
+            _default(entry, at.rpartition(".")[2] in node.get("required", ()), at in dict(below[at])),
+            _example(entry, at in dict(below[at])),
         )
         for at, entry in entries.items()
     ]
     text = " ".join(node.get("description", "").split("\n\n")[0].split())
     yield SectionText(place, text, tuple(options))
-    for at, entry in entries.items():
-        for below, inner in _sections_in(at, entry, root):
-            yield from sections(below, inner, root)
+    new = [one for found in below.values() for one in found if one[1] not in shown]
+    shown.extend(inner for _, inner in new)
+    for at, inner in new:
+        yield from sections(at, inner, root, shown)
 
 
 def _sections_in(place: str, node: Node, root: Node) -> Iterator[tuple[str, Node]]:
@@ -108,15 +102,24 @@ def _named(node: Node) -> list[Node]:
     return [inner for inner in named if isinstance(inner, Mapping)]
 
 
-def _default(node: Node, required: bool, root: Node) -> tuple[str, bool]:
-    """A default, and whether it is YAML."""
+def _default(node: Node, required: bool, section: bool) -> str:
     if required:
-        return "required", False
+        return "required"
     if node.get("default") is None:
-        return node.get("null", ""), False
-    if isinstance(node["default"], Mapping) and any(not at for at, _ in _sections_in("", node, root)):
-        return "those of its fields", False
-    return flow_text(_short(node["default"])), True
+        return node.get("null", "")
+    if section and isinstance(node["default"], Mapping):
+        return ""
+    text = flow_text(_short(node["default"]))
+    if len(text) > 120:  # a list of sentences
+        return f"`{flow_text(node['default'][:1])}` and {len(node['default']) - 1} others"
+    return f"`{text}`"
+
+
+def _example(node: Node, section: bool) -> str:
+    """An example that tells more than what the option takes."""
+    value = node.get("examples", [0])[0]
+    told = isinstance(value, str | list) or (isinstance(value, Mapping) and not section)
+    return flow_text(value) if told else ""
 
 
 def _short(value: Any) -> Any:
@@ -127,36 +130,36 @@ def _short(value: Any) -> Any:
 
 
 def _values(node: Node, root: Node) -> str:
-    """Which values a place takes, in words."""
+    """Which values a place takes, in words; null, where it is the default, goes without saying."""
     if "takes" in node:
         return node["takes"]
     if "$ref" in node:
-        return "a section"
+        return "section"
     if "anyOf" in node:
-        return " or ".join(dict.fromkeys(_values(kind, root) for kind in node["anyOf"]))
+        kinds = dict.fromkeys(_values(kind, root) for kind in node["anyOf"])
+        return " or ".join(kind for kind in kinds if kind != "null" or node.get("default") is not None)
     if "const" in node or "enum" in node:
         return ", ".join(f"`{flow_text(one)}`" for one in node.get("enum", [node.get("const")]))
     match node.get("type"):
         case "integer" | "number" as kind:
-            return " ".join(["an integer" if kind == "integer" else "a number", _range(node)]).strip()
-        case "array":  # *texts* for *a text*
-            entries = _values(node.get("items", {}), root)
-            plural = re.sub(r"^an? (text|integer|number|list|section)\b", r"\1s", entries)
-            return f"a list of {plural}"
+            return f"{kind} {_range(node)}".strip()
+        case "array":  # *texts* for *text*
+            return "list of " + re.sub(r"^(text|number|list|section)\b", r"\1s", _values(node["items"], root))
         case "object" if "properties" not in node:
             return f"names, each with {next((_values(one, root) for one in _named(node)), 'a value')}"
         case "boolean":
-            return "true or false"
+            return "true/false"
         case "null":
             return "null"
-    return "a text"
+    return "text"
 
 
 def _range(node: Node) -> str:
     low, high = node.get("minimum"), node.get("maximum")
-    if low is not None and high is not None:
-        return f"from {low:g} to {high:,g}" if high < 1e7 else f"of at least {low:g}"
-    return " and ".join(f"{word} {node[name]:g}" for name, word in _BOUNDS.items() if name in node)
+    if low is not None and high is not None and high < 1e7:
+        return f"{low} to {high:,}"
+    ends = {name: node[name] for name in _BOUNDS if abs(node.get(name, 1e9)) < 1e7}
+    return ", ".join(f"{_BOUNDS[name]} {end:g}" for name, end in ends.items())
 
 
 if __name__ == "__main__":

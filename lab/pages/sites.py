@@ -6,7 +6,7 @@ fetched.
 
 from __future__ import annotations
 
-import itertools
+import math
 import re
 from typing import Any
 
@@ -16,88 +16,67 @@ from hooks import sites
 from hooks.sites import shapes
 from lab.templates import render
 
+_INNER = re.compile(r"(.*?\.(?:attn|layers)\.[^.]+\.)(.+)")  # places inside a block of attention or a layer
 _BLOCKS = re.compile(r"((?:unet\.(?:down|up)|vae\.decoder\.up)\.\d+)?(.*)")
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)")
 
 
 def stable_diffusion_1() -> Any:
     """Stable Diffusion 1.x, 512x512."""
-    return _pipeline(
-        dict(hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12)
-    )
+    from diffusers import StableDiffusionPipeline
+    from transformers import CLIPTextModel
 
-
-def stable_diffusion_2() -> Any:
-    """Stable Diffusion 2.x, 768x768."""
     return _pipeline(
-        dict(hidden_size=1024, intermediate_size=4096, num_hidden_layers=23, num_attention_heads=16),
-        sample_size=96,
-        attention_head_dim=(5, 10, 20, 20),
-        cross_attention_dim=1024,
-        use_linear_projection=True,
+        StableDiffusionPipeline,
+        dict(text_encoder=_text(CLIPTextModel, 768, 12)),
+        block_out_channels=(320, 640, 1280, 1280),
+        down_block_types=("CrossAttnDownBlock2D",) * 3 + ("DownBlock2D",),
+        up_block_types=("UpBlock2D",) + ("CrossAttnUpBlock2D",) * 3,
+        attention_head_dim=8,
+        cross_attention_dim=768,
     )
 
 
 def stable_diffusion_xl() -> Any:
     """Stable Diffusion XL, 1024x1024."""
-    from diffusers import DDIMScheduler, StableDiffusionXLPipeline
-    from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection
+    from diffusers import StableDiffusionXLPipeline
+    from transformers import CLIPTextModel, CLIPTextModelWithProjection
 
-    first = dict(hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12)
-    second = dict(hidden_size=1280, intermediate_size=5120, num_hidden_layers=32, num_attention_heads=20)
+    second = _text(CLIPTextModelWithProjection, 1280, 32, projection_dim=1280)
+    return _pipeline(
+        StableDiffusionXLPipeline,
+        dict(text_encoder=_text(CLIPTextModel, 768, 12), text_encoder_2=second, tokenizer_2=None),
+        sample_size=128,
+        block_out_channels=(320, 640, 1280),
+        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
+        up_block_types=("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"),
+        transformer_layers_per_block=(1, 2, 10),
+        attention_head_dim=(5, 10, 20),
+        cross_attention_dim=2048,
+        use_linear_projection=True,
+        addition_embed_type="text_time",
+        addition_time_embed_dim=256,
+        projection_class_embeddings_input_dim=2816,
+    )
+
+
+def _text(kind: Any, width: int, layers: int, **more: int) -> Any:
+    from transformers import CLIPTextConfig
+
+    sizes = dict(hidden_size=width, intermediate_size=4 * width, num_attention_heads=width // 64)
     with torch.device("meta"):
-        parts = dict(
-            text_encoder=CLIPTextModel(CLIPTextConfig(**first)),
-            text_encoder_2=CLIPTextModelWithProjection(CLIPTextConfig(**second, projection_dim=1280)),
-            vae=_vae(),
-            unet=_unet(
-                sample_size=128,
-                block_out_channels=(320, 640, 1280),
-                down_block_types=("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
-                up_block_types=("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"),
-                transformer_layers_per_block=(1, 2, 10),
-                attention_head_dim=(5, 10, 20),
-                cross_attention_dim=2048,
-                use_linear_projection=True,
-                addition_embed_type="text_time",
-                addition_time_embed_dim=256,
-                projection_class_embeddings_input_dim=2816,
-            ),
-        )
-    return StableDiffusionXLPipeline(
-        **parts, tokenizer=None, tokenizer_2=None, scheduler=DDIMScheduler(), add_watermarker=False
-    )
+        return kind(CLIPTextConfig(**sizes, num_hidden_layers=layers, **more))
 
 
-def _pipeline(text: dict[str, int], **unet: Any) -> Any:
-    from diffusers import DDIMScheduler, StableDiffusionPipeline
-    from transformers import CLIPTextConfig, CLIPTextModel
+def _pipeline(kind: Any, texts: dict[str, Any], sample_size: int = 64, **unet: Any) -> Any:
+    from diffusers import DDIMScheduler, UNet2DConditionModel
 
     with torch.device("meta"):
-        parts = dict(text_encoder=CLIPTextModel(CLIPTextConfig(**text)), vae=_vae(), unet=_unet(**unet))
-    return StableDiffusionPipeline(
-        **parts,
-        tokenizer=None,
-        scheduler=DDIMScheduler(),
-        safety_checker=None,
-        feature_extractor=None,
-        requires_safety_checker=False,
-    )
-
-
-def _unet(**settings: Any) -> Any:
-    from diffusers import UNet2DConditionModel
-
-    own = dict(
-        sample_size=64,
-        block_out_channels=(320, 640, 1280, 1280),
-        down_block_types=("CrossAttnDownBlock2D",) * 3 + ("DownBlock2D",),
-        up_block_types=("UpBlock2D",) + ("CrossAttnUpBlock2D",) * 3,
-        layers_per_block=2,
-        attention_head_dim=8,
-        cross_attention_dim=768,
-    )
-    return UNet2DConditionModel(**(own | settings))
+        parts = dict(vae=_vae(), unet=UNet2DConditionModel(sample_size, layers_per_block=2, **unet))
+    absent = dict.fromkeys(("safety_checker", "feature_extractor", "tokenizer"))
+    if "tokenizer_2" in texts:
+        absent = {"tokenizer": None, "add_watermarker": False}
+    return kind(**parts, **texts, **absent, scheduler=DDIMScheduler())
 
 
 def _vae() -> Any:
@@ -114,44 +93,30 @@ def _vae() -> Any:
 
 
 def rows(pipe: Any) -> list[tuple[str, tuple[int, ...], bool]]:
-    """Return the addresses of a pipeline's sites, equal ones of a block in one, with their shapes and defaults."""
+    """Return the addresses of a pipeline's sites, places of one shape in a block in one, with shapes and defaults."""
     found = shapes(pipe)
-    groups: dict[tuple[str, tuple[int, ...], bool], list[tuple[int, ...]]] = {}
+    numbered: dict[tuple[str, tuple[int, ...], bool], list[list[str]]] = {}
     for site in sites.available(pipe):
-        block, rest = _BLOCKS.fullmatch(site.address).groups()
-        pattern = (block or "") + _NUMBER.sub("#", rest)
-        numbers = tuple(int(number) for number in _NUMBER.findall(rest))
-        groups.setdefault((pattern, found[site.address], site.default), []).append(numbers)
+        block, rest = _BLOCKS.fullmatch(site.address).groups("")
+        key = (block + _NUMBER.sub("{}", rest), found[site.address], site.default)
+        numbered.setdefault(key, []).append(_NUMBER.findall(rest))
+    inner: dict[tuple[str, tuple[int, ...], bool], list[str]] = {}
+    for (pattern, shape, default), numbers in numbered.items():
+        ends = [(column[0], column[-1]) for column in zip(*numbers)]
+        if math.prod(int(last) - int(first) + 1 for first, last in ends) != len(numbers):
+            raise ValueError(f"{pattern}: expected numbers that fill ranges, got {numbers}")
+        address = pattern.format(*(first if first == last else f"<{first}-{last}>" for first, last in ends))
+        block, name = inside.groups() if (inside := _INNER.fullmatch(address)) else (address, "")
+        inner.setdefault((block, shape, default), []).append(name)
     return [
-        (address, shape, default)
-        for (pattern, shape, default), numbers in groups.items()
-        for address in _written(pattern, numbers)
+        (block + (names[0] if len(names) == 1 else f"{{{', '.join(names)}}}"), shape, default)
+        for (block, shape, default), names in inner.items()
     ]
-
-
-def _written(pattern: str, numbers: list[tuple[int, ...]]) -> list[str]:
-    """A pattern with ranges for its `#`, or one address for each if the numbers fill no ranges."""
-    columns = [sorted(set(column)) for column in zip(*numbers)]
-    filled = all(column == list(range(column[0], column[-1] + 1)) for column in columns)
-    if filled and sorted(numbers) == list(itertools.product(*columns)):
-        choices = [tuple(f"<{c[0]}-{c[-1]}>" if len(c) > 1 else str(c[0]) for c in columns)]
-    else:
-        choices = numbers
-    written = []
-    for choice in choices:
-        address = pattern
-        for part in choice:
-            address = address.replace("#", str(part), 1)
-        written.append(address)
-    return written
 
 
 def page() -> str:
     """Return the whole page in Markdown."""
-    first, second, xl = (
-        rows(make()) for make in (stable_diffusion_1, stable_diffusion_2, stable_diffusion_xl)
-    )
-    return render("sites", both=list(zip(first, second, strict=True)), xl=xl)
+    return render("sites", first=rows(stable_diffusion_1()), xl=rows(stable_diffusion_xl()))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from analysis.tables.registry import TABLES, columns_of, groups
 from analysis.tables.spec import Column, described_in
 from lab.templates import render
 
-_UPPER = ("Upper end.", "Upper end of the same interval.", "Upper end of the same range.")
+_ENDS = (("low", "high", "Lower", "Upper"), ("first", "second", "first", "second"))
 
 
 class Shared:
@@ -32,14 +32,16 @@ class Shared:
 
     @staticmethod
     def lines(columns: list[Column]) -> list[tuple[str, Column, str]]:
-        """Return names, column and meaning of each line of a list: the ends of an interval have one."""
+        """Return names, column and meaning of each line of a list: ends of an interval have one, and two sides."""
         lines: list[tuple[str, Column, str]] = []
         for one in columns:
-            last = lines[-1][1] if lines else one
-            upper = (*_UPPER, last.meaning.replace("Lower", "Upper", 1))
-            if one.name == re.sub("low$", "high", last.name) != last.name and one.meaning in upper:
-                ends = last.meaning.replace("Lower end", "Ends", 1)
-                lines[-1] = (f"`{last.name}`, `{one.name}`", last, ends)
+            names, last, meaning = lines[-1] if lines else ("", one, "")
+            for old, new, said, other in _ENDS:
+                same = one.meaning in (meaning.replace(said, other), f"{other} end of the same interval.")
+                if len(columns) > 1 and one.name == re.sub(f"{old}$", new, last.name) != last.name and same:
+                    both = meaning.replace("Lower end", "Ends").replace("first", "first (second)")
+                    lines[-1] = (f"{names}, `{one.name}`", last, both)
+                    break
             else:
                 lines.append((f"`{one.name}`", one, one.meaning))
         return lines
@@ -53,12 +55,16 @@ def page() -> str:
         (name, rows, [column for tables, column in audit_columns if name in tables])
         for name, rows in AUDIT.items()
     ]
+    like: dict[str, str] = {}  # the first table of the same columns, by name
+    for name, columns in runs.items():
+        like[name] = next(other for other, first in runs.items() if first == columns)
     return render(
         "tables",
         alone=", ".join(f"`{table.name}`" for table in TABLES.values() if not table.csv),
-        shared=Shared([*runs.values(), *(columns for _, _, columns in audit)]),
+        shared=Shared([*(runs[name] for name in {*like.values()}), *(columns for _, _, columns in audit)]),
         sections={text: [(table, runs[table.name]) for table in tables] for text, tables in groups().items()},
         audit=audit,
+        like=like,
     )
 
 

@@ -70,7 +70,7 @@ class SeedRange(Section):
     count: Annotated[int, Field(ge=1, le=IMAGES), option(unit="seeds", example=5)]
     """Number of seeds."""
     start: int = option(0, ge=0, le=2**63 - IMAGES, unit="seed", example=100)
-    """First of the seeds. Change it to get other images of the same prompts."""
+    """First of the seeds."""
 
 
 _WrittenSeeds = Annotated[
@@ -85,17 +85,15 @@ class Indicator(Section):
     """The word that stands for the person."""
 
     word: Annotated[Word, option(example="woman")]
-    """The word for the person, as prompts have it in the place of {person}."""
+    """Word for the person, as prompts have it in the place of {person}."""
     # what it alters are prompts, which are compared with a run's themselves
     plural: Word | None = option(null="the plural by the dictionary", example="women", alters="nothing")
-    """The word's plural, which goes where a caption has *people*. Give it for a word that the dictionary does
-    not know."""
+    """Its plural, which goes where a caption has *people*."""
     control: Annotated[bool | str, expects("true (the reference) or the name of an indicator")] = option(
         False, example="feminine", alters="measure"
     )
-    """Whether this word is a synonym of another one: true for the reference, or the name of an indicator. What
-    synonyms make different is variation between words and no bias, so a gap is held against it; three words a
-    side are enough to tell. `feminine: [woman, lady, female]` writes the same in short."""
+    """What this word is a synonym of. Differences between synonyms are no bias, so a gap is compared with
+    them. `feminine: [woman, lady, female]` writes the same in short."""
 
     @property
     def forms(self) -> tuple[str, str]:
@@ -107,29 +105,23 @@ class Sampler(Section):
     """How an image is generated."""
 
     steps: int = option(30, ge=1, le=1000, unit="steps", example=50)
-    """Denoising steps of an image. Time grows with it; 20 to 50 are usual, and few steps blur what the model
-    would show."""
+    """Denoising steps of an image. Few steps blur what the model would show; 20 to 50 are usual."""
     guidance_scale: float | None = option(ge=0, unit="factor", null="the model's own", example=7.5)
-    """Scale of classifier-free guidance. At 1 there is none; larger values follow the prompt more closely and
-    can sharpen a stereotype."""
+    """Scale of classifier-free guidance. At 1 there is none; larger values can sharpen a stereotype."""
     true_cfg_scale: float | None = option(ge=0, unit="factor", null="none", example=4)
-    """Scale of classifier-free guidance beside guidance that was distilled into the model (FLUX.1), against the
-    negative prompt or an empty one. Each step then calls the model twice. Other models take `guidance_scale`
-    alone."""
+    """Scale of classifier-free guidance beside guidance that was distilled into the model (FLUX.1). Each step
+    then calls the model twice."""
     scheduler: str | None = option(null="the model's own", example="ddim")
-    """The scheduler that makes the steps: ddim, euler, dpm, pndm and others. Name one to compare models under
-    the same sampler."""
+    """Scheduler that makes the steps: ddim, euler, dpm, pndm and others."""
     negative_prompt: str = option("", example="blurry")
-    """What the images should not show, the same for every word. It takes guidance, and may not name a gender
-    unless that is what you study."""
+    """What the images should not show, the same for every word. It takes guidance."""
     noise: Literal["own", "shared", "independent"] = "own"
-    """Which images start from the same noise. `own`: each prompt and seed has its own, shared by the words of a
-    triplet, so that only the word differs; `shared`: one noise for each seed under all prompts; `independent`:
-    each image has its own, as with services that take no seed."""
+    """Which images start from the same noise. `own`: those of a prompt and seed; `shared`: those of a seed
+    under all prompts; `independent`: none, as with services that take no seed."""
     height: Pixels | None = option(unit="pixels", null="the model's own", example=512)
-    """Height of the images. Stay with what the model was trained for, or it draws people twice."""
+    """Height of the images. Stay with what the model was trained for."""
     width: Pixels | None = option(unit="pixels", null="the model's own", example=512)
-    """Width of the images. Stay with what the model was trained for."""
+    """Width of the images."""
 
 
 class Capture(Section):
@@ -139,90 +131,83 @@ class Capture(Section):
         Literal["default"] | Annotated[list[str], Field(min_length=1)],
         expects("`default` or a list of sites such as [unet.*, latent]"),
     ] = option("default", example=["unet.*", "latent"])
-    """Sites inside the model whose activations are compared: `default`, or addresses and patterns of
-    docs/reference/sites.md. Name more to see finer layers; memory and time grow with their number."""
+    """Sites inside the model whose activations are compared: addresses and patterns of
+    docs/reference/sites.md. Memory and time grow with their number."""
     words: bool = True
-    """Whether a map of each word's cross-attention is kept. Without them objects are not put down to words;
-    turn them off to save disk."""
+    """Whether a map of each word's cross-attention is kept. Without them objects are not put down to
+    words."""
     definition: Definition = option("default", example="self-refined")
-    """How word maps are made from attention probabilities (docs/validation/word_maps.md). `daam` is that of
-    Tang et al. 2023; `decoder-product` and `self-refined` trade coverage for sharpness: all three are of
-    U-Nets. Of diffusion transformers `joint-mass` is the attention paid a word, `joint-share` that over what is
-    paid all the text, `output-space` ConceptAttention's. `default`: `daam` and `joint-mass`."""
+    """How word maps are made from attention (docs/validation/word_maps.md). `daam`, `decoder-product` and
+    `self-refined` are of U-Nets, the others of diffusion transformers. `default`: `daam` or `joint-mass`."""
     keep: list[str] = option([], example=["unet.mid"])
-    """Sites whose activations are stored at every step, for autoencoders and analyses of your own. How much of
-    each is said by `keep_places`."""
+    """Sites whose activations are stored at every step, for autoencoders and analyses of your own."""
     keep_places: Annotated[
         Literal["all", "mean"] | Positive, expects("`all`, `mean` or an integer of at least 1")
     ] = option(16, unit="pixels", example="all")
-    """Pixels (or tokens) of each site of `keep` that are stored of an image at each step: so many, drawn at
-    random, the same for all words of a triplet and seed; their `mean`; or `all`, the tensor as it is, which can
-    take megabytes a step."""
+    """Pixels (or tokens) of each site of `keep` that are stored at each step: so many at random, the same for
+    all words of a triplet; their `mean`; or `all`, which can take megabytes a step."""
     keep_dtype: Literal["float32", "float16"] = "float32"
-    """Number format of what `keep` stores. float16 takes half the disk; activations beyond 65504 are
-    refused."""
+    """Number format of what `keep` stores. float16 refuses activations beyond 65504."""
     keep_limit: float = option(20.0, gt=0, unit="GB", example=200.0, alters="nothing")
-    """Most disk that `keep` may take. A run that would take more is refused before it begins; raise it where
-    there is room."""
+    """Most disk that `keep` may take. A run that would take more is refused before it begins."""
     pool: list[str] = option([], example=["unet.*.cross", "text.final"])
-    """Sites kept as their mean over space, or over each group of tokens around the word. `triptych decode`
-    reads them to ask where gender can be decoded."""
+    """Sites kept as their mean over space, or over each group of tokens around the word, for `triptych
+    decode`."""
 
 
 class Generate(Section):
     """How the work is divided, in which number format and where."""
 
     batch_triplets: AutoOrCount = option("auto", unit="triplets", example=4)
-    """Triplets that are generated in one batch. `auto`: as many as the device holds comfortably; name a number
-    for the same last bits on machines of different memory."""
+    """Triplets that are generated in one batch. `auto`: as many as the device holds; a number gives the same
+    last bits on machines of different memory."""
     part_triplets: Positive = option(8, unit="triplets", example=32)
-    """Triplets of one stored part. A run that is interrupted loses at most the part it was at."""
+    """Triplets of one stored part, which an interrupted run loses at most."""
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
     """Number format of the model. `auto`: float16 on a CUDA device, float32 elsewhere and for the bundled
-    models; take float32 or bfloat16 where float16 gives black images."""
+    models. Where float16 gives black images, take another."""
     offload: Literal["model", "sequential", "group"] | None = option(
         null="all on the device", example="model", alters="nothing"
     )
-    """Where weights wait while they are not needed: in the machine's memory, and on the GPU one network (`model`), one
-    layer (`sequential`) or one layer with the next on its way (`group`) at a time. For models that are larger than
-    the GPU; it takes longer, and the images stay the same."""
+    """Where weights wait: in the machine's memory, with one network (`model`), one layer (`sequential`) or
+    one layer and the next (`group`) on the GPU. For models larger than the GPU; slower, with the same
+    images."""
     decoding: Unique[Literal["sliced", "tiled"]] = option([], example=["sliced", "tiled"])
-    """How the decoder saves memory: `sliced` decodes image by image, `tiled` large images in tiles with blended
-    edges, which alters pixels."""
+    """How the decoder saves memory: image by image (`sliced`), or large images in tiles with blended edges
+    (`tiled`), which alters pixels."""
     compile: Annotated[bool | None, AfterValidator(_refuse_compiling)] = option(null="false", example=False)
-    """Whether modules are compiled. True is refused: what torch compiled runs without the hooks that read it."""
+    """Refused if true: compiled modules run without the hooks that read them."""
     device: Device = option("auto", example="cuda:1")
-    """Where the model runs: auto, cpu, cuda, cuda:1 or mps. `auto` takes a GPU where there is one."""
+    """Where the model runs: auto, cpu, cuda, cuda:1 or mps."""
     workers: Annotated[
         Literal["auto"] | Annotated[int, Field(ge=1, le=WORKERS)],
         expects(f"`auto` or an integer from 1 to {WORKERS}"),
     ] = option("auto", unit="processes", example=2, alters="nothing")
-    """Processes of this machine that generate, observe and measure. `auto`: as many as cores and memory allow,
-    or one on each GPU (of one kind); their number alters no byte of what is stored."""
+    """Processes of this machine that generate, observe and measure. `auto`: as many as cores and memory
+    allow, or one on each GPU. Their number alters no byte of what is stored."""
     # known by the content of its pictures
     from_images: str | None = option(
         null="images start from noise alone", min_length=1, example="portraits", alters="nothing"
     )
-    """A picture that images start from, or a folder of pictures, by its path beside triplets.yaml: image to
-    image (docs/how_to/image_to_image.md). Of a folder every prompt starts from every picture, unless the level
-    `picture` of each prompt names one."""
+    """Picture that images start from, or a folder of pictures, each of which every prompt starts from
+    (docs/how_to/image_to_image.md). The level `picture` of a prompt names one."""
     strength: float = option(0.6, gt=0, le=1, unit="share of the steps", example=0.8)
-    """How far images leave the picture of `from_images`: the share of the steps that are taken from it with
-    noise added. At 1 hardly anything of it is left."""
+    """How far images leave the picture of `from_images`: share of the steps that are taken from it. At 1
+    hardly anything of it is left."""
 
 
 class Lora(Section):
     """A LoRA that is put into the model when it is loaded."""
 
     path: Annotated[Model, option(example="style.safetensors", alters="nothing")]
-    """The LoRA: a file, a folder that holds one, or a hub id (`owner/name`, `owner/name@revision`)."""
+    """A file, a folder that holds one, or a hub id (`owner/name`, `owner/name@revision`)."""
     weight_name: str | None = option(
         min_length=1,
         null="pytorch_lora_weights.safetensors, or the one file that a folder holds",
         example="style.safetensors",
         alters="nothing",
     )
-    """The file of a folder or hub id that is read."""
+    """File of the folder or hub id."""
     scale: float = option(1.0, ge=-100, le=100, unit="factor", example=0.8)
     """How strongly the LoRA acts."""
 
@@ -231,28 +216,28 @@ class TextualInversion(Section):
     """Trained vectors of a word that the model lacks."""
 
     path: Annotated[Model, option(example="learned_embeds.safetensors", alters="nothing")]
-    """The vectors: a file, a folder that holds one, or a hub id. Of Stable Diffusion 1, 2 and XL."""
+    """A file, a folder that holds one, or a hub id. Of Stable Diffusion 1, 2 and XL."""
     token: str | None = option(min_length=1, null="the one that the file names", example="<cat-toy>")
-    """The word in prompts that stands for them."""
+    """Word in prompts that stands for them."""
 
 
 class Quantization(Section):
     """Number formats of fewer bits for the weights, under the names of diffusers' `PipelineQuantizationConfig`."""
 
     quant_backend: Literal["bitsandbytes_4bit", "bitsandbytes_8bit", "torchao", "gguf"]
-    """What quantizes: bitsandbytes (on CUDA devices) and torchao the model's own weights when they are loaded;
-    `gguf`: the denoiser is read from `file`, where it is quantized already."""
+    """bitsandbytes (on CUDA devices) and torchao quantize the weights when they are loaded; with `gguf` the
+    denoiser is read from `file`, where it is quantized already."""
     quant_kwargs: dict[str, str | bool | int | float | list[str]] = option(
         {}, unit="of the backend", example={"quant_type": "Int8WeightOnlyConfig"}
     )
-    """Options of the backend, as bnb_4bit_quant_type of bitsandbytes. torchao needs `quant_type`, the name of one
-    of its configurations; that takes the other options."""
+    """Options of the backend. torchao needs `quant_type`, the name of one of its configurations, which takes
+    the others."""
     components_to_quantize: list[str] | None = option(
         min_length=1, null="all networks", example=["transformer"]
     )
-    """The components that are quantized. Naming the denoiser alone (`transformer` or `unet`) is usual."""
+    """Components that are quantized; the denoiser alone (`transformer` or `unet`) is usual."""
     file: Model | None = option(null="none", example="flux1-dev-Q4_K_S.gguf", alters="nothing")
-    """With gguf: the file that the denoiser is read from. Not with the other backends."""
+    """File that the denoiser is read from, with gguf alone."""
 
     @model_validator(mode="after")
     def _check_backend_fields(self) -> Quantization:
@@ -271,9 +256,8 @@ class Cluster(Section):
     """Workers of a Ray cluster, each of which makes whole parts of a run; none of it alters a byte that is stored."""
 
     address: str = option(AUTO, pattern=ADDRESS, example="head:6379")
-    """Ray workers that generate and observe: auto, local, none or a running Ray as host:port. `auto` takes the
-    one that runs here or that RAY_ADDRESS names, else as `local`, which starts one on this machine for the run;
-    `none` switches a cluster off."""
+    """Ray workers that generate and observe: auto, local, none or a running Ray as host:port. `auto`: the one
+    that runs here or that RAY_ADDRESS names, else `local`, one on this machine for this run."""
     workers: Annotated[
         Literal["auto"] | Annotated[int, Field(ge=1, le=CLUSTER_WORKERS)],
         expects(f"`auto` or an integer from 1 to {CLUSTER_WORKERS}"),
@@ -283,13 +267,12 @@ class Cluster(Section):
         Literal["auto"] | Share | Annotated[float, Field(ge=2, le=64, multiple_of=1)],
         expects("`auto`, 0, a share of a GPU such as 0.5 or a number of GPUs"),
     ] = option(AUTO, unit="GPUs", example=0.5)
-    """GPUs of a worker. `auto`: one where the cluster has any and the images are not generated on a CPU; take a
-    share to put two workers on one GPU."""
+    """GPUs of a worker. `auto`: one where the cluster has any and the images are not generated on a CPU."""
     cpus_per_worker: int = option(1, ge=1, le=4096, unit="CPUs", example=4)
     """CPUs of a worker."""
     mixed_devices: bool = False
-    """Whether workers may have different kinds of GPU or CPU. They differ in the last bits of what they
-    generate; run.json then says which there were."""
+    """Whether workers may have different kinds of GPU or CPU, which differ in the last bits of what they
+    generate."""
 
 
 class Images(Section):
@@ -298,10 +281,9 @@ class Images(Section):
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
     from_: Annotated[str, Field(alias="from", min_length=1), option(example="images.csv")]
-    """A table of the images (CSV, TSV, JSONL, XLSX, Parquet), or a folder with one, by its path beside
-    triplets.yaml."""
+    """A table of the images (CSV, TSV, JSONL, XLSX, Parquet), or a folder with one, beside triplets.yaml."""
     names: Column | None = option(null="a table says it", example="{prompt}_{indicator}_{seed}")
-    """How the names of the files in a folder say prompt, indicator and seed, where there is no table."""
+    """How names of files in a folder say prompt, indicator and seed."""
     image: Column | None = option(
         null="image, file, file_name or path, whichever is there", example="filename"
     )
@@ -309,22 +291,21 @@ class Images(Section):
     prompt: Column = option("prompt", example="caption")
     """Column of the prompt."""
     prompt_id: Column | None = option("prompt_id", example="id")
-    """Column of the prompt's id, beside prompts that ask for skills, of which some have one text."""
+    """Column of the prompt's id, where several prompts that ask for skills have one text."""
     indicator: Column = option("indicator", example="gender")
-    """Column of the indicator, such as feminine. Without it, and without `indicators`, prompts stand alone and
-    no words are compared."""
+    """Column of the indicator. Without it, and without `indicators`, no words are compared."""
     seed: Column | None = option("seed", example=None)
-    """Column of the seed. Write null where the images have none: they are then taken as independent."""
+    """Column of the seed; null where images have none and are independent."""
     triplet: Column | None = option("triplet", example="group")
-    """Column that says which prompts belong together. Without one they are those that differ in the indicator's
-    word alone."""
+    """Column that says which prompts belong together. Without one: those that differ in the indicator's word
+    alone."""
     levels: list[Column] | None = option(
         null="profession, setting, template and model, whichever are there", example=["profession", "setting"]
     )
-    """Columns that say where a prompt stands in your design, of images that have no indicator: images of one
-    text and of the same levels are of one prompt. Fields of `names` may be called so, too."""
+    """Columns of the prompt's levels, or fields of `names`, of images that have no indicator. Images of one
+    text and of the same levels are of one prompt."""
     any_words: bool = False
-    """Whether prompts are taken that do not hold the word of their indicator."""
+    """Whether prompts without the word of their indicator are taken."""
 
 
 class Edit(Section):
@@ -337,19 +318,18 @@ class Edit(Section):
     """
 
     kind: Literal["keys_and_values", "project", "shift"] = "keys_and_values"
-    """How the model is edited: keys and values of cross-attentions in closed form (`keys_and_values`; TIME and
-    UCE), or the text's states with a direction taken out (`project`) or added (`shift`)."""
+    """Keys and values of cross-attentions in closed form (TIME and UCE), or a direction taken out of the
+    text's states (`project`) or added to them (`shift`)."""
     words: dict[Word, Annotated[dict[Word, Amount], Field(min_length=1)]] = option(
         {}, unit="share", example={"person": {"woman": 0.25}}
     )
-    """For each word that is edited, the words it moves towards with their shares; 1 is all of that word. Not
-    with `project` and `shift`."""
+    """For each edited word the words it moves towards, with their shares; 1 is all of that word. With
+    `keys_and_values` alone."""
     keep: list[Word] = option([], example=["woman", "man"])
-    """Words whose states give what they gave before. Name those that the edit must not move. Not with `project`
-    and `shift`."""
+    """Words that the edit must not move. With `keys_and_values` alone."""
     direction: list[Word] | None = option(min_length=2, max_length=2, null="none", example=["woman", "man"])
-    """Two words: the direction from the mean states of the first to those of the second. `project` and `shift`
-    need it."""
+    """Two words: the direction from the mean states of the first to those of the second. For `project` and
+    `shift`."""
     amount: Amount = option(1.0, unit="share", example=-0.5)
     """How much of the direction is taken out (1: all of it) or added."""
     # sentences that go on differently: two that end with the word say nothing of what an edit does where others follow
@@ -364,23 +344,22 @@ class Edit(Section):
         min_length=1,
         example=["a photo of a {person}", "a {person} with a dog"],
     )
-    """Sentences in which the words' states are taken. With few of them an edit fits these and moves words in
-    others."""
+    """Sentences in which the words' states are taken. An edit of few of them moves words in others."""
     sites: list[str] | None = option(
         min_length=1,
         null="all cross-attentions; text.final with `project` and `shift`",
         example=["unet.mid*"],
     )
-    """Where the edit acts: addresses or patterns of cross-attentions; with `project` and `shift` also
-    text.final, text.embeddings and text.layers.N."""
+    """Addresses or patterns of cross-attentions; with `project` and `shift` also text.final, text.embeddings
+    and text.layers.N."""
     parts: list[Literal["key", "value"]] = option(["key", "value"], min_length=1, example=["value"])
-    """Whether keys, values or both are edited."""
+    """What is edited."""
     positions: Literal["word", "onward"] = "onward"
-    """Which tokens' states are taken: the word's last token alone (`word`), or all from there on (`onward`),
-    which have read it."""
+    """Tokens whose states are taken: the word's last alone (`word`), or all from there on, which have read
+    it."""
     ridge: float = option(0.3, gt=0, unit="mean eigenvalue of the states' second moments", example=1.0)
-    """Weight of what holds all other states where they were. With a small one an edit fits its own contexts and
-    moves all words in others."""
+    """Weight of what holds all other states where they were. With a small one an edit moves words in other
+    contexts."""
     keep_weight: float = option(1.0, gt=0, unit="factor", example=2.0)
     """Weight of the words of `keep`."""
 
@@ -436,9 +415,9 @@ class Stop(Section):
     """
 
     question: Literal["gap", "direction", "equivalence", "interval"] = "gap"
-    """What is asked of the primary measure and the first contrast. `direction`: to which side the gap leans.
-    `equivalence`: whether it is smaller than `within`. `gap`: either of both. `interval`: its size to within
-    ±`within`."""
+    """What is asked of the primary measure and the first contrast: to which side the gap leans (`direction`),
+    whether it is smaller than `within` (`equivalence`), either of both (`gap`), or its size to within
+    ±`within` (`interval`)."""
     within: float | None = option(
         gt=0,
         unit="of the measure",
@@ -451,14 +430,12 @@ class Stop(Section):
     every: Positive = option(8, unit="prompts", example=24)
     """Prompts from one look to the next, at least one part."""
     order: Literal["random", "listed"] = "random"
-    """The order in which prompts are drawn. `random`: the prompts seen so far are a random sample of all, and
-    of each level in its proportion; `listed` only where the list is in random order already."""
+    """Order of the prompts. `listed` only where the list is in random order already."""
     seed: Seed = option(0, unit="seed", example=1)
     """Seed of the random order."""
     reach: Literal["run", "measure"] = "run"
-    """How much a prompt can differ at most. `run`: by no more than the similarities of the prompts before it
-    lie apart. `measure`: by the whole range of the measure, which no distribution can break and takes more
-    prompts."""
+    """How much a prompt can differ at most: by no more than the similarities of the prompts before it
+    (`run`), or by the whole range of the measure, which always holds and takes more prompts (`measure`)."""
 
 
 def stop_from_text(text: str) -> dict[str, Any] | None:

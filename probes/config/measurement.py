@@ -83,40 +83,39 @@ class Trace(Section):
         Literal["default"] | Annotated[Unique[str], Field(min_length=1)],
         expects("`default` or a list of sites such as [text.layers.0, unet.*.cross]"),
     ] = option("default", example=["text.layers.*", "unet.*.cross"])
-    """Sites that are patched, one after another: addresses or patterns of docs/reference/sites.md. `default`:
-    every cross-attention of a U-Net; of a diffusion transformer the pooled text, each text encoder where there
-    are several, and every joint attention. Each takes one more image per word, prompt and seed."""
+    """Sites that are patched, each alone: addresses or patterns of docs/reference/sites.md. `default`: every
+    cross-attention of a U-Net; of a diffusion transformer the pooled text, each of several text encoders, and
+    every joint attention."""
     part: Literal["key+value", "key", "value", "query", "heads", "probabilities", "output"] = "key+value"
-    """What of an attention is patched. `key+value` is what the text gives (of a joint attention, too); `output`
-    is what the layer adds; `probabilities` is where it looks."""
+    """What of an attention is patched: what the text gives (`key+value`), what the layer adds (`output`),
+    where it looks (`probabilities`), and so on."""
     source: Literal["own", "local"] = "own"
-    """Where a donor's activation comes from: its own trajectory (`own`), or recomputed at the recipient's
-    latent (`local`, twice the time). For keys and values of cross-attention both are the same."""
+    """Where a donor's activation comes from: its own trajectory, or recomputed at the recipient's latent
+    (`local`, twice the time). The same for keys and values of cross-attention."""
     prompts: Positive = option(24, unit="prompts", example=48)
-    """Prompts that are traced, the run's first. More prompts make intervals narrower."""
+    """Prompts that are traced, the run's first."""
     seeds: Positive = option(1, unit="seeds", example=3)
     """Seeds of each prompt that are traced, the run's first."""
     necessity: bool = True
-    """Whether the words' images are also generated with activations of the reference. It tells which place is
-    needed, beside which is enough; without it a trace takes half the time."""
+    """Whether the words' images are also generated with activations of the reference: which place is needed,
+    beside which is enough. Twice the time."""
     floor: bool = True
-    """Whether the reference's images are also generated with activations of its synonyms, to know what any word
-    would change."""
+    """Whether the reference's images are also generated with activations of its synonyms: what any word would
+    change."""
     cuts: bool = True
     """Whether patches whose share is known are generated too, to check the method."""
     windows: Windows = option(0, unit="windows, or steps", example=[[0, 10], [10, 20]])
-    """Windows of steps in which each site is patched: a number of equal ones, or first steps with the one after
-    the last. Where one prompt is traced, 4 unless another number is given: a map without intervals."""
+    """Windows of steps in which each site is patched: a number of equal ones, or first steps with the one
+    after the last. Of one prompt 4 unless given."""
     heads: Unique[str] = option([], example=["unet.mid.attn.0.cross"])
     """Attentions each of whose heads is patched alone."""
     positions: Unique[Literal[*GROUPS, REST]] = option([], example=["word", "rest"])
-    """Groups of token positions that are patched alone: start, before, word, after, end, padding; `rest`, all
-    but the word, tells whether the text around a word carries what it means."""
+    """Groups of token positions that are patched alone; `rest`: all but the word."""
     batch: Annotated[
         Literal["auto"] | Annotated[int, Field(ge=3, le=2**31 - 1)],
         expects("`auto` or an integer of at least 3 (a recipient, a donor and one between)"),
     ] = option("auto", unit="images", example=8)
-    """Images generated at once, at least 3. Lower it where memory runs out."""
+    """Images generated at once."""
 
 
 def significance_level(level: float) -> float:
@@ -137,14 +136,14 @@ class Logits(Section):
         null="*a photo of a* and the word",
         example=["a photo of a man", "a photo of a woman"],
     )
-    """Two texts that CLIP (`clip` of `observe.feature_weights`) holds an image against, in the order of the
+    """Two texts that CLIP (`clip` of `observe.feature_weights`) compares an image with, in the order of the
     first contrast's words."""
     classifier: Model | None = option(null="none", example="weights/gender")
-    """A classifier of images: a folder or hub id in timm's layout."""
+    """Classifier of images: a folder or hub id in timm's layout."""
     classes: list[
         Annotated[Annotated[int, Field(ge=0, le=10**6)] | Text, expects("the number or the name of a class")]
     ] = option([0, 1], min_length=2, max_length=2, unit="number of a class", example=["male", "female"])
-    """Two classes of the classifier, by number or by name (`label_names` in its config.json), in the order of
+    """Two classes of the classifier, by number or name (`label_names` in its config.json), in the order of
     the words."""
 
 
@@ -152,56 +151,55 @@ class Measure(Section):
     """Statistics, what would matter, and how objects are put down to words."""
 
     bootstrap: Resamples = option(2000, unit="resamples", example=10000)
-    """Resamples of the prompts behind every bootstrap interval. Take 10,000 for a paper; time grows with it."""
+    """Resamples of the prompts behind every bootstrap interval. Take 10,000 for a paper."""
     permutations: Resamples = option(10000, unit="permutations", example=100000)
-    """Random sign flips behind every p-value, where all of them would be too many. The smallest p is about one
-    over it."""
-    level: float = option(0.95, gt=0, lt=1, unit="share from 0 to 1", example=0.99)
+    """Random sign flips behind every p-value, where all would be too many. The smallest p is about one over
+    it."""
+    level: float = option(0.95, gt=0, lt=1, unit="share", example=0.99)
     """Confidence level of intervals; tests are at one minus it."""
     seed: Seed = option(0, unit="seed", example=1)
-    """Seed of resampling. Change it to see how much of a number hangs on the resamples."""
+    """Seed of resampling."""
     text_readout: Literal["sequence", "eos", "words"] = "sequence"
-    """What of the text encoder's output is compared in prompt space: the whole sequence, its end token, or the
-    words that all texts of a triplet share."""
-    theta: float = option(0.35, ge=0, lt=1, unit="share from 0 to 1", example=0.4)
-    """Share of a word map's maximum at which it is cut into a mask. Larger values make smaller masks."""
-    sigma: Share = option(0.7, unit="share from 0 to 1", example=0.6)
+    """What is compared in prompt space: the whole sequence, its end token, or the words that all texts of a
+    triplet share."""
+    theta: float = option(0.35, ge=0, lt=1, unit="share", example=0.4)
+    """Share of a word map's maximum at which it is cut into a mask."""
+    sigma: Share = option(0.7, unit="share", example=0.6)
     """Share of an object's mask that a word's mask must cover to guide it (Wu et al. 2025, section 6.2)."""
-    sigma_human: Share = option(0.25, unit="share from 0 to 1", example=0.2)
-    """The same where word and object both refer to humans, whose maps are smaller; at most `sigma`."""
+    sigma_human: Share = option(0.25, unit="share", example=0.2)
+    """The same where word and object both refer to humans; at most `sigma`."""
     mask_words: Literal["nouns", "all"] = "nouns"
-    """Whose masks can guide an object: the nouns of the prompt, or all its words."""
+    """Words whose masks can guide an object."""
     nouns: Literal["hanta", "nltk"] = "hanta"
-    """Which program finds the nouns of a prompt. `hanta` comes with the package; `nltk` is that of Wu et
-    al. 2025."""
+    """Program that finds the nouns of a prompt. `hanta` comes with the package; `nltk` is that of Wu et al.
+    2025."""
     compounds: bool = False
-    """Whether two nouns side by side (*tennis racket*) are taken together, as one."""
+    """Whether two nouns side by side (*tennis racket*) count as one."""
     human_words: Literal["paper", "long"] = "paper"
-    """Which words refer to humans: the six of Wu et al. 2025 and the run's own indicators (`paper`), or every
-    human word that the package lists (`long`)."""
+    """Words that refer to humans: the six of Wu et al. 2025 and the run's own indicators, or every one that
+    the package lists (`long`)."""
     min_count: Positive = option(5, unit="images", example=20)
-    """Images with an object that some word must have before its bias score is shown. Raise it with the number
-    of images; the paper takes 20 of its large sets."""
+    """Images with an object that some word must have before its bias score is shown. The paper takes 20 of
+    its large sets."""
     equivalence: dict[str, Annotated[float, Field(gt=0)]] = option(
         {}, unit="of the metric", example={"ssim": 0.02}
     )
-    """For a metric, the size of a gap that would matter in its own units. A gap shown to be smaller is called
-    equivalent to none."""
-    smallest_effect: float = option(0.1, gt=0, le=1, unit="share from 0 to 1", example=0.2)
-    """The smallest gap that would matter, as a share of the distance between the two sides of a contrast.
-    Choose it before you look; `triptych power` says how many prompts it takes."""
+    """For a metric, the size of a gap that would matter. A gap shown to be smaller is called equivalent to
+    none."""
+    smallest_effect: float = option(0.1, gt=0, le=1, unit="share", example=0.2)
+    """Smallest gap that would matter, as a share of the distance between the two sides of a contrast.
+    `triptych power` says how many prompts it takes."""
     primary: str = option("z0", min_length=1, example="ssim")
-    """The measure that the run is asked about first: t, z0, ssim, diff_pix or another metric. All others are
-    secondary; choose it before you look."""
+    """Measure that is tested first: t, z0, ssim, diff_pix or another metric (docs/reference/metrics.md).
+    Choose it before you look."""
     pictures: list[Literal["ssim_full"]] = option([], example=["ssim_full"])
-    """Further comparisons of pictures: `ssim_full` is SSIM over all pixels, to compare with papers that have it."""
+    """Further comparisons of pictures: SSIM over all pixels."""
     outcomes: list[str] | None = option(
         min_length=1, null="verdict on toyworld's models, else ssim", example=["clip", "ssim"]
     )
-    """Numbers of an image whose change is traced (docs/how_to/trace.md): verdict and presence of things on
-    toyworld's models, a metric of pictures, `clip` and `classifier` on all. The report shows the first."""
+    """Numbers of an image whose change is traced (docs/how_to/trace.md); the report shows the first."""
     logits: Logits = option(Logits(), example={"texts": ["a photo of a man", "a photo of a woman"]})
-    """The networks of the outcomes `clip` and `classifier`."""
+    """Networks of the outcomes `clip` and `classifier`."""
 
     @property
     def alpha(self) -> float:
@@ -223,9 +221,9 @@ class GepVariant(Section):
     """Another way to make the estimates of an audit: its fields stand in the place of those of ``gep``."""
 
     reference: str | None = option(null=_AS_ABOVE, example="a thing")
-    """What C and CC compare an attribute with."""
+    """Comparison of C and CC."""
     template: SentenceTemplate | None = option(null=_AS_ABOVE, example="{subject} {context} {attribute}")
-    """How a sentence is put together."""
+    """Form of a sentence."""
     subjects: list[Word] | None = option(min_length=1, null=_AS_ABOVE, example=["A person"])
     """Subjects of the sentences."""
     contexts: list[Word] | None = option(min_length=1, null=_AS_ABOVE, example=["in a park", "at home"])
@@ -249,38 +247,36 @@ class Gep(Section):
         null="the paper's clip_vit_l_14 where `observe.feature_weights` or `observe.features` names it, else clip",
         example="clip_vit_l_14",
     )
-    """The feature of `observe.features` by which estimates are made."""
+    """Feature of `observe.features` by which estimates are made."""
     reference: str = option("an object", example="a thing")
-    """What C and CC compare an attribute's name with. It is to say nothing of the attribute."""
+    """What C and CC compare an attribute's name with."""
     template: SentenceTemplate = option(
         "{subject} {attribute} {context}", example="{subject} {context} {attribute}"
     )
-    """How the sentences that train CLS are put together, from {subject}, {attribute} and {context}."""
+    """Form of the sentences that train CLS."""
     subjects: list[Word] = option(["A man", "A woman", "A person"], min_length=1, example=["A person"])
-    """Subjects of the sentences that train CLS."""
+    """Subjects of these sentences."""
     contexts: list[Word] | None = option(
         min_length=1, null="those of the run's prompts", example=["in a park", "at home"]
     )
-    """Contexts of the sentences that train CLS."""
+    """Contexts of these sentences."""
     negative: list[Word] | None = option(
         min_length=6, null="the same sentences without the phrase", example=_OTHERS
     )
     """Sentences of images without the attribute, which train CLS."""
     ensemble: int = option(10, ge=1, le=100, unit="classifiers", example=1)
-    """Classifiers that are trained for an attribute, whose scores are averaged."""
+    """Classifiers of an attribute, whose scores are averaged."""
     variants: dict[Annotated[str, Field(pattern=LABEL)], GepVariant] = option(
         {}, example={"thing": {"reference": "a thing"}}
     )
-    """Further ways to make CC and CLS, by name, read beside them (the paper's Tables 8 and 9). They show what
-    hangs on the wording."""
+    """Further ways to make CC and CLS, by name, shown beside them (the paper's Tables 8 and 9)."""
     prediction: Literal["CLS", "CC", "C"] = "CLS"
-    """The estimate whose errors are set right by labelled images: by classifiers (`CLS`), by CLIP against the
-    reference (`CC`), or by CLIP alone (`C`)."""
+    """Estimate that labelled images correct: by classifiers, by CLIP against the reference (`CC`), or by CLIP
+    alone (`C`)."""
     labelled: int = option(20, ge=5, le=100000, unit="images", example=50)
-    """Images of each word and attribute that are labelled to set the estimate right."""
+    """Images of each word and attribute that are labelled to correct the estimate."""
     examples: int = option(10, ge=0, le=1000, unit="examples", example=0)
-    """Examples of each attribute and scale of the paper's Table 17 in artificial sets, which are put together of the
-    run's own images, 80 a side; 0: none."""
+    """Artificial sets of each attribute and scale of the paper's Table 17; 0: none."""
 
 
 class DallEval(Section):
@@ -291,14 +287,14 @@ class DallEval(Section):
         min_length=1,
         example=["human", "clip"],
     )
-    """Whose reading of the images is shown first: the first of these that read them. All stand in the tables;
-    people who answered about some images alone come last."""
+    """Whose reading of the images is shown first: the first of these that read them. People who answered
+    about some images alone come last."""
     tone: Literal["ita", "ciede2000", "dalleval2023"] = "ita"
-    """How a skin is put to a tone of the Monk scale in figures and sentences: the nearest by angle (`ita`) or
-    by colour difference (`ciede2000`), or as the authors' published code does (`dalleval2023`)."""
+    """How a skin is put to a tone of the Monk scale in figures and sentences: nearest by angle, by colour
+    difference (`ciede2000`), or as the authors' published code does (`dalleval2023`)."""
     bare: Literal["attributes", "all", "none"] = "attributes"
-    """Where the prompt without a profession counts among the professions: for `attributes` alone, as in the
-    paper's tables, for `all` or for `none`."""
+    """Where the prompt without a profession counts among the professions; `attributes`: as in the paper's
+    tables."""
 
 
 class Skills(Section):
@@ -308,22 +304,20 @@ class Skills(Section):
     """
 
     threshold: Share | None = option(
-        unit="score from 0 to 1",
+        unit="score",
         null="0.7 for the engine detr, as its authors show them; 0 for any other",
         example=0.5,
     )
-    """Score above which a detection counts. The paper states no number."""
+    """Score above which a detection counts. The paper states none."""
     object: Literal["any", "first"] = "any"
-    """When an object counts as drawn: where `any` detection is of its class, or where the `first` (surest)
-    is."""
+    """An object counts as drawn where any detection, or the `first` (surest), is of its class."""
     count: Literal["exact", "at_least"] = "exact"
-    """When a number counts as drawn: `exact`-ly as many of the class, whatever else there is; or `at_least` as
-    many."""
+    """Detections of the class that count as the right number."""
     spatial: Literal["first", "surest"] = "first"
-    """Between which detections a relation must hold: the `first` (surest) of both classes, or the two `surest` of
-    all, which are to be of both."""
+    """Detections between which a relation must hold: the surest of each class (`first`), or the two `surest`
+    of all."""
     labels: dict[Word, Word] = option({}, example={"bike": "bicycle"})
-    """What the detector calls an object, beyond what the set of prompts says."""
+    """What the detector calls an object."""
 
 
 class Report(Section):
@@ -333,12 +327,12 @@ class Report(Section):
         Literal["all"] | Annotated[int, Field(ge=0, le=10000)],
         expects("`all`, or an integer from 0 to 10,000"),
     ] = option(300, unit="triplets", example="all")
-    """Triplets (each seed counted) that `gallery/` shows: those with the largest and the smallest gaps, those with
-    an object that differs, and others at random. `0`: there is none."""
+    """Triplets (each seed counted) that `gallery/` shows: those with the largest and the smallest gaps, those
+    with an object that differs, and others at random."""
     figures: Annotated[
         Unique[FigureFormat],
         BeforeValidator(_listed_formats, json_schema_input_type=bool | list[FigureFormat]),
         expects("true, false or a list of svg, pdf and png"),
     ] = option(["svg"], example=["pdf", "png"])
-    """Formats in which figures are written under `figures/`: `svg`, `pdf` and `png`. `true`: svg. `false`: there
-    are none, on the page neither; a report then takes a fraction of the time, with the same sentences and tables."""
+    """Formats in which figures are written under `figures/`: `svg`, `pdf` and `png`. `false`: none, on the
+    page neither, which is much quicker."""

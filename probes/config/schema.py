@@ -84,37 +84,34 @@ class Config(Section):
     name: str = option("run", pattern=NAME, max_length=100, example="first-light", alters="nothing")
     """Name of the run, in its report and its folder."""
     preset: Preset | None = option(null="none", example="wu2025", alters="nothing")
-    """Settings of a publication, under those that are written here; `wu2025` are those of Wu et al. 2025. Use
-    it to reproduce a paper; its values are recorded."""
+    """Settings of a publication, under those that are written here; `wu2025`: those of Wu et al. 2025."""
     # a model is known by its content, not by its name
     model: Model = option("toyworld", example="CompVis/stable-diffusion-v1-4", alters="nothing")
-    """The model that generates: a bundled one (toyworld, toyworld-mirror, -null, -dit and -work among them), a
-    hub id, a folder, or a .safetensors or .ckpt file. The bundled ones have a bias that is known, to try the
-    tool; docs/how_to/models.md says what others are read."""
+    """The model that generates: a bundled one (toyworld, toyworld-mirror, -null, -dit and -work among them), a hub
+    id, a folder, or a .safetensors or .ckpt file. See docs/how_to/models.md."""
     revision: str | None = option(min_length=1, null="the default branch", example="main", alters="nothing")
-    """Branch, tag or commit of a model of the hub. Name one to study a fixed state; run.json keeps the commit
-    in any case."""
+    """Branch, tag or commit of a model of the hub. run.json keeps the commit in any case."""
     variant: str | None = option(
         pattern=FLAVOUR, null="full precision where it is there", example="fp16", alters="nothing"
     )
-    """The weights of a folder or hub model that are called so. fp16 is half the download."""
+    """Weights of a folder or hub model that are called so. fp16 is half the download."""
     # what is put into a model is known by its content, too (`probes.models.source.Source.file_digests`)
     lora: list[Lora] = option([], example=[{"path": "style.safetensors", "scale": 0.8}], alters="nothing")
-    """LoRAs that are put into the model, in this order (docs/how_to/models.md). Another file or scale is another
-    run."""
+    """LoRAs that are put into the model, in this order (docs/how_to/models.md). Another file or scale is
+    another run."""
     textual_inversion: list[TextualInversion] = option(
         [], example=[{"path": "learned_embeds.safetensors", "token": "<cat-toy>"}], alters="nothing"
     )
     """Words that are added to the text encoder, for use in prompts."""
     vae: Model | None = option(null="the model's own", example="stabilityai/sd-vae-ft-mse", alters="nothing")
-    """The decoder in place of the model's own: a folder of diffusers or a hub id."""
+    """Decoder in place of the model's own: a folder of diffusers or a hub id."""
     quantization: Quantization | None = option(
         null="as the weights are stored",
         example={"quant_backend": "torchao", "quant_kwargs": {"quant_type": "Int8WeightOnlyConfig"}},
     )
     """Weights of fewer bits (docs/how_to/models.md). A folder that is quantized already needs no key."""
     edit: Edit | None = option(null="nothing", example={"words": {"person": {"woman": 0.25}}})
-    """What is altered in the model once it is loaded (docs/validation/mitigation.md)."""
+    """Edit of the model once it is loaded (docs/validation/mitigation.md)."""
     indicators: dict[
         str, Annotated[Indicator, BeforeValidator(_indicator_fields, json_schema_input_type=_Words)]
     ] = option(
@@ -126,69 +123,65 @@ class Config(Section):
         max_length=INDICATORS,
         example={"neutral": ["person", "human"], "feminine": ["woman", "lady"], "masculine": ["man", "male"]},
     )
-    """The words for the person by names of your own: the reference and the sides that are held against each
-    other. A list is a word with its synonyms, which become controls of that side; with three words a side a gap
-    can be told from what any other word makes. With one, or with none and plain prompts, no words are
-    compared."""
+    """Words for the person by names of your own: the reference and the sides that are compared with it. A
+    list is a word with its synonyms, the controls of that side; take three words a side. With one indicator,
+    or none and plain prompts, no words are compared."""
     reference: str = option("neutral", example="neutral")
-    """The indicator to whose images those of all others are compared."""
+    """Indicator to whose images those of all others are compared."""
     contrasts: list[list[str]] | None = option(
         null="every pair of indicators that are neither the reference nor a synonym of another",
         example=[["masculine", "feminine"]],
         alters="measure",
     )
-    """Pairs of indicators that are held against each other. A gap is how much nearer the reference is to the
-    first than to the second."""
+    """Pairs of indicators. A gap is how much nearer the reference is to the first than to the second."""
     # known by the prompts and the content of its images
     images: Images | None = option(
         null="none: the model generates", example={"from": "images.csv"}, alters="nothing"
     )
-    """Images that another program generated, to be measured in place of a model
-    (docs/how_to/foreign_images.md)."""
+    """Images of another program, measured in place of a model (docs/how_to/foreign_images.md)."""
     prompts: Annotated[
         Prompts, option(example=["a {person} riding a bike", "a {person} in a hat"], alters="part")
     ]
-    """The prompts: texts with {person} where the word goes, a text for each indicator, plain texts that compare
-    no words, each with levels of your own (`{text: ..., profession: nurse}`), a table of them, a file of
-    captions or a set (`{from: ...}`), a grid, or templates around any of these. Intervals are over prompts:
-    take at least 24."""
+    """Texts with {person} where the word goes, a text for each indicator, or plain texts that compare no
+    words, each with levels of your own (`{text: ..., profession: nurse}`); or a form below
+    (docs/how_to/prompts.md). Intervals are over prompts: take at least 24."""
     limit: Positive | None = option(unit="prompts", null="all", example=4, alters="part")
-    """Only the first so many prompts. Use it to try a configuration."""
+    """Only the first so many prompts."""
     seeds: Seeds = option([0], unit="seed", example=[0, 1, 2], alters="part")
-    """Seeds of the noise of every prompt. A list, or `{count: N, start: S}`; more seeds say more of each
-    prompt, more prompts more of the model."""
+    """Seeds of the noise of every prompt. More seeds say more of each prompt, more prompts more of the
+    model."""
     stop: Stop | None = option(
         null="all images are drawn", example={"question": "interval", "within": 0.05}, alters="part"
     )
-    """A question that ends the run as soon as it is answered (docs/how_to/stopping.md). `{}` takes all
-    defaults; `prompts`, `limit` and `seeds` say how many images it may take."""
+    """Question that ends the run as soon as it is answered (docs/how_to/stopping.md). `{}` takes all
+    defaults."""
     sampler: Sampler = option(Sampler(), example={"steps": 20})
     """Steps, guidance, noise and size of an image."""
     capture: Capture = option(Capture(), example={"sites": ["unet.*", "latent"]})
-    """Which sites and word maps are kept."""
+    """Sites and word maps that are kept."""
     generate: Generate = option(Generate(), example={"workers": 2})
     """Batches, parts, number format, device and processes."""
     cluster: Cluster | None = option(
         null="no cluster, the processes of this machine", example={"address": "auto"}, alters="nothing"
     )
-    """A Ray cluster whose workers generate and observe (docs/how_to/clusters.md)."""
+    """Ray cluster whose workers generate and observe (docs/how_to/clusters.md)."""
     observe: Observe = option(Observe(), example={"objects": False}, alters="observe")
-    """Which networks observe the images, and what they look for."""
+    """Networks that observe the images, and what they look for."""
     trace: Trace | None = option(
         null="nothing is traced", example={"sites": ["unet.*.cross"]}, alters="trace"
     )
-    """Activation patching: which place inside the model makes the difference (docs/how_to/trace.md). `{}` takes
-    all defaults; it takes longer than all other stages."""
+    """Activation patching: which place inside the model makes the difference (docs/how_to/trace.md). `{}`
+    takes all defaults."""
     measure: Measure = option(Measure(), example={"primary": "ssim"}, alters="measure")
     """Resamples, levels, thresholds, and the gap that would matter."""
     gep: Gep = option(Gep(), example={"ensemble": 1}, alters="measure")
-    """An audit of attributes by prompts with contexts (docs/how_to/gep.md)."""
+    """Audit of attributes by prompts with contexts."""
     dalleval: DallEval = option(DallEval(), example={"tone": "ciede2000"}, alters="measure")
-    """An audit of professions (docs/how_to/dalleval.md)."""
+    """Audit of professions."""
     skills: Skills = option(Skills(), example={"count": "at_least"}, alters="measure")
-    """An audit of visual skills (docs/how_to/paintskills.md)."""
+    """Audit of visual skills."""
     report: Report = option(Report(), example={"gallery": 100}, alters="report")
-    """What the page shows."""
+    """Gallery and figures."""
     out: str | None = option(null="runs/NAME", example="runs/first-light", alters="nothing")
     """Run directory."""
 

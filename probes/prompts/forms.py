@@ -54,21 +54,20 @@ class PromptSource(Section):
     """Prompts from a file of captions or from a set."""
 
     from_: str = option(alias="from", min_length=1, example="captions_train2017.json")
-    """A file, by its path beside triplets.yaml; the name of a set of the package (docs/how_to/prompts.md), such
-    as professions or gep; or, with `format: datasets`, a data set of the Hugging Face hub."""
+    """A file beside triplets.yaml, a set of the package such as professions or gep, or a data set of the hub
+    (docs/how_to/prompts.md)."""
     format: Literal["auto", "datasets"] = "auto"
     """`datasets` names a data set of the Hugging Face hub; a file is read by its ending."""
     column: str | None = option(None, null="caption, text and the like", example="text")
     """Column of a table that holds the captions."""
     split: str | None = option(None, null="the whole data set; test of paintskills", example="train")
-    """Split of a data set of the hub, or of paintskills, where it says how many seeds each prompt has."""
+    """Split of a data set of the hub, or of paintskills."""
     setting: str | None = option(None, null="all", example="neutral")
-    """Setting of a set: neutral or explicit of gep."""
+    """Setting of the set gep: neutral or explicit."""
     written: Literal["paper", "plain"] | None = option(
         None, null="plain for the bundled models, whose captions have neither, else paper", example="plain"
     )
-    """Whether sentences of a set have a capital and a full stop, as in the paper (`paper`), or neither
-    (`plain`)."""
+    """Whether sentences of a set have a capital and a full stop (`paper`) or neither."""
     profession: list[str] | None = option(None, min_length=1, null="its 83", example=["nurse", "doctor"])
     """Professions of the set dalleval."""
     skill: list[Literal["object", "count", "spatial"]] | None = option(
@@ -76,19 +75,18 @@ class PromptSource(Section):
     )
     """Skills of the set paintskills."""
     object: list[Word] | None = option(None, min_length=1, null="its 15", example=["dog"])
-    """Objects of the set paintskills, others than its 15 among them."""
+    """Objects of the set paintskills, or others."""
     human_words: HumanForms = option("inflected", example="printed")
-    """Which words for people a caption may not hold: those of Wu et al. 2025, Table 2, with their plurals and
-    other forms (`inflected`), or as printed there alone (`printed`)."""
+    """Words for people that a caption may not hold: Table 2 of Wu et al. 2025, with other forms (`inflected`)
+    or as printed."""
     articles: Articles = option("fitting", example="kept")
-    """Whether *a* and *an* fit the word that follows (`fitting`), or stay as they were (`kept`), as in the
-    paper."""
+    """Whether *a* and *an* fit the word that follows, or stay as they were, as in the paper (`kept`)."""
     rule: Literal["one person", "wu2025"] | None = option(
         None, null="wu2025 with `preset: wu2025`, else one person", example="wu2025"
     )
-    """Which captions of a file are taken. `one person`: also those of one person, or of people of one gender, who
-    are made neutral (*a man and his dog*: *a person and their dog*), without captions that name somebody;
-    `wu2025`: those with *person* or *people* and no other word for a human, as they stand."""
+    """Captions that are taken. `one person`: of one person or people of one gender, made neutral (*a man and
+    his dog*: *a person and their dog*), none that names somebody; `wu2025`: with *person* or *people* and no
+    other word for a human."""
     max_words: Positive = option(50, unit="words", example=30)
     """Longest caption that is taken."""
 
@@ -97,8 +95,7 @@ class PromptTable(Section):
     """A table of prompts, a row each: a column of texts, and columns of levels."""
 
     table: str = option(pattern=TEXT, example="prompts.csv")
-    """A CSV, TSV, JSONL, XLSX or Parquet file with a prompt in every row, by its path beside triplets.yaml. A
-    column `id` names the prompts."""
+    """CSV, TSV, JSONL, XLSX or Parquet file beside triplets.yaml. A column `id` names the prompts."""
     text: str | None = option(
         None, min_length=1, null="text or prompt, whichever is there", example="sentence"
     )
@@ -106,8 +103,7 @@ class PromptTable(Section):
     levels: list[Annotated[str, Field(min_length=1)]] | None = option(
         None, null="every other column", example=["profession", "setting"]
     )
-    """Columns that say where a prompt stands in your design, such as its profession; tables and reports name
-    the prompt by them. An empty cell is no level."""
+    """Columns that are levels of the prompt, such as its profession. An empty cell is no level."""
 
 
 def _require_no_braces(text: str) -> str:
@@ -136,8 +132,8 @@ class Grid(Section):
     grid: Annotated[str, AfterValidator(require_person_placeholder)] = option(
         min_length=1, example="a {person} {attribute} {context}"
     )
-    """A sentence with {person} and a place in braces for each axis; every other key is an axis with its levels,
-    a list or phrases by name. Every combination is a prompt."""
+    """A sentence with {person} and a place in braces for each axis; every other key is an axis with its
+    levels, a list or phrases by name. Every combination is a prompt."""
 
 
 _Template = Annotated[Text, AfterValidator(partial(require_placeholder_once, "{}", "text"))]
@@ -161,8 +157,8 @@ class Templates(Section):
         ]
         | None
     ) = option(None, null="texts as they stand", example=["a photo of {}", "a painting of {}"])
-    """Sentences with {} where a text goes, as a list or by names of your own. Every text is put into each;
-    a prompt keeps its template as a level."""
+    """Sentences with {} where a text goes. Every text is put into each; a prompt keeps its template as a
+    level."""
     system: (
         Annotated[
             Annotated[list[Text | None], Field(min_length=1)]
@@ -175,8 +171,7 @@ class Templates(Section):
         null="the model's own alone",
         example={"own": None, "plain": "Draw what is described."},
     )
-    """System prompts, as a list or by names of your own; null is the model's own. Every prompt is drawn with
-    each, and keeps it as a level. For Lumina-Image 2, Qwen-Image, Sana and Sana-Sprint, which put one
-    before every prompt."""
+    """System prompts; null is the model's own. Every prompt is drawn with each, and keeps it as a level. For
+    Lumina-Image 2, Qwen-Image, Sana and Sana-Sprint."""
     texts: _Texts = option(example=["a nurse", "a pilot"])
-    """What goes into the templates: prompts in any form that `prompts` takes, with or without {person}."""
+    """Prompts that go into the templates, with or without {person}."""

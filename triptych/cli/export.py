@@ -18,7 +18,9 @@ def parser() -> command_line.Parser:
         examples={"triptych export runs/first-light --to coco": "images and instances, in first-light-coco/"},
     )
     main.add_run("directory of a run")
-    main.add_argument("--to", choices=list(FORMATS), required=True, help="format, see below")
+    main.add_argument(
+        "--to", choices=list(FORMATS), required=True, metavar="FORMAT", help="format, see below"
+    )
     main.add_out(help="folder to write to, new or empty (default: RUN-FORMAT in the working directory)")
     return main
 

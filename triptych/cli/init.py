@@ -54,6 +54,7 @@ def parser() -> command_line.Parser:
         "--for",
         dest="start",
         choices=STARTS,
+        metavar="START",
         help="what the run is to be about, see below (default: toyworld, or captions where --from is given)",
     )
     main.add_argument(

@@ -77,7 +77,7 @@ METHOD = MethodSpec(
     tables=(
         TableSpec(
             "alignment_retrieval",
-            "an indicator, or all together: how often an image’s prompt is retrieved by CLIP among random ones",
+            "an indicator, or all together: retrieval of prompts by CLIP",
             (
                 *("indicator", "features", "r_precision", "low", "high", "chance", "negatives"),
                 *("n_images", "n_missing", "n_prompts", "level", "reason", "version"),
@@ -111,7 +111,7 @@ METHOD = MethodSpec(
         ),
         TableSpec(
             "alignment_quality",
-            "an indicator, feature and measure: FID and KID, as the package has them and by the jackknife",
+            "an indicator, feature and measure: FID and KID",
             (
                 *("indicator", "features", "reference", "measure", "value", "low", "high", "dimension"),
                 *("n_images", "n_missing", "n_reference", "n_prompts", "level", "package", "reason"),
@@ -136,7 +136,7 @@ METHOD = MethodSpec(
         ),
         TableSpec(
             "alignment_captions",
-            "an indicator and measure: captions against the prompts, times 100; of a run whose images were captioned",
+            "an indicator and measure: captions against the prompts",
             (
                 *("indicator", "captioner", "metric", "value", "low", "high", "n_images", "n_missing"),
                 *("n_prompts", "level", "package", "reason", "version"),

@@ -151,8 +151,7 @@ _FIGURES = "analysis.methods.dalleval.figures"
 DALLEVAL = (
     TableSpec(
         "dalleval_professions",
-        "a reader, question, profession (or all) and indicator: the average of what was read, and what became of every"
-        " image",
+        "a reader, question, profession (or all) and indicator: the average, and what became of every image",
         (
             *("source", "question", "profession", "indicator", "average", "low", "high", "p_value"),
             *("p_adjusted", *COUNTS, "level", "reason", "version"),
@@ -190,7 +189,7 @@ DALLEVAL = (
     ),
     TableSpec(
         "dalleval_mad",
-        "a reader, question and indicator: the MAD over all professions beside its floor",
+        "a reader, question and indicator: the MAD over professions",
         (
             *("source", "question", "indicator", "mad", "floor", "debiased", "low", "high", "p_value"),
             *("p_adjusted", "different", "tested", "professions", "images", "level", "reason", "version"),
@@ -220,7 +219,7 @@ DALLEVAL = (
     ),
     TableSpec(
         "dalleval_between",
-        "a reader, question and indicator (or all): share of the variance between professions, its floor, and a test",
+        "a reader, question and indicator (or all): the variance between professions",
         (
             *("source", "question", "indicator", "explained", "floor", "p_value", "p_adjusted"),
             *("different", "tested", "professions", "images", "reason"),

@@ -84,7 +84,7 @@ _FIGURES = "analysis.methods.gep.figures"
 GEP = (
     TableSpec(
         "gep_score",
-        "a setting, source and pair: the mean absolute difference, its floor, and its interval",
+        "a setting, source and pair: the GEP score",
         (
             *("setting", "source", "first", "second", "kind", "score", "floor", "p_value", "p_adjusted"),
             *("p_smallest", "debiased", "low", "high", "n_attributes", "unit", "n_contexts"),
@@ -123,7 +123,7 @@ GEP = (
     ),
     TableSpec(
         "gep_vector",
-        "a setting, source, pair and attribute: the difference of frequencies, its interval and tests",
+        "a setting, source, pair and attribute: the difference of frequencies",
         (
             *("setting", "source", "first", "second", "kind", "attribute", "difference", "low", "high"),
             *("p_value", "p_adjusted", "unit", "n_units", "n_contexts", "level", "reason"),
@@ -143,7 +143,7 @@ GEP = (
     ),
     TableSpec(
         "gep_frequencies",
-        "a setting, source, indicator and attribute: its frequency, or the mean of an estimate",
+        "a setting, source, indicator and attribute: its frequency",
         ("setting", "source", "indicator", "attribute", "frequency", "n_images", "n_contexts"),
         lambda audit: tables.frequency_table(audit.everything),
         pivots=(
@@ -160,7 +160,7 @@ GEP = (
     ),
     TableSpec(
         "gep_clip_score",
-        "a setting and indicator: how well its images fit their prompts by CLIP; of an audit that CLIP read",
+        "a setting and indicator: how well images fit their prompts by CLIP",
         ("setting", "indicator", "clip_score", "low", "high", "n_images", "n_contexts", "level", "reason"),
         lambda audit: clip.clip_score(audit.run),
         pivots=(
@@ -191,8 +191,7 @@ GEP = (
     ),
     TableSpec(
         "gep_powered",
-        "a setting, pair and attribute (or, without one, the score): a few labels and an estimate together; of an audit"
-        " that has labels and CLIP's reading",
+        "a setting, pair and attribute (or, without one, the score): a few labels and an estimate together",
         (
             *("setting", "labels", "prediction", "first", "second", "kind", "attribute", "value", "raw"),
             *("low", "high", "labelled_first", "labelled_second", "images_first", "images_second"),
@@ -202,7 +201,7 @@ GEP = (
     ),
     TableSpec(
         "gep_agreement",
-        "a setting, estimate, labels and measure of agreement of their vectors, with its interval",
+        "a setting, estimate, labels and measure of agreement of their vectors",
         (
             *("setting", "source", "labels", "first", "second", "measure", "value", "low", "high", "ceiling"),
             *("n", "n_contexts", "level", "reason"),
@@ -228,8 +227,7 @@ GEP = (
     ),
     TableSpec(
         "gep_artificial_agreement",
-        "an estimate, labels and measure of agreement over artificial sets, with its interval; of an audit that has"
-        " labels and estimates",
+        "an estimate, labels and measure of agreement over artificial sets",
         (
             *("source", "labels", "first", "second", "measure", "value", "low", "high"),
             *("n_examples", "n_attributes", "level", "reason"),
@@ -253,7 +251,7 @@ GEP = (
     ),
     TableSpec(
         "gep_auc",
-        "an estimate, labels and attribute: the area under the ROC curve",
+        "an estimate, labels and attribute",
         ("source", "labels", "attribute", "auc", "n_with", "n_without"),
         lambda audit: tables.auc_table(audit.audits),
         pivots=(

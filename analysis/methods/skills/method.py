@@ -99,7 +99,7 @@ METHOD = MethodSpec(
     tables=(
         TableSpec(
             "skills_images",
-            "an image: what its prompt asks for, and whether it is there by each task of the skill",
+            "an image: what its prompt asks for, and whether it is there",
             (
                 *("sample_id", "triplet", "seed", "skill", "template", "object", "count", "object_b"),
                 *("relation", "detected", ACCURACY, NUMBER, NUMBER_AND_CLASS, CLASSES, "reason"),
@@ -107,8 +107,7 @@ METHOD = MethodSpec(
         ),
         TableSpec(
             "skills_accuracy",
-            "a skill, split, level and task: how often images show what was asked for, with interval, shuffled and"
-            " chance",
+            "a skill, split, level and task: how often images show what was asked for",
             (
                 *("skill", "split", "level", "task", "value", "low", "high", "n", "n_prompts", "left_out"),
                 *("without_image", "shuffled", "chance", "rule", "threshold", "detector", "version"),
@@ -145,7 +144,7 @@ METHOD = MethodSpec(
         ),
         TableSpec(
             "skills_answers",
-            "a skill and annotator: people's answers (`triptych labels`) beside the detector or another annotator",
+            "a skill and annotator: people's answers (`triptych labels`)",
             (
                 *("skill", "annotator", "beside", "value", "low", "high", "other", "same", "kappa", "n"),
                 *("n_prompts", "undecided", "reason", "version"),

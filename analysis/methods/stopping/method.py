@@ -127,7 +127,7 @@ METHOD = MethodSpec(
     tables=(
         TableSpec(
             NAME,
-            "a look of a run that stops by itself: the gap so far, with an interval that holds wherever it stops",
+            "a look of a run that stops by itself",
             COLUMNS,
             make=lambda looks: looks_table(looks.question, looks.path()),
             sentences=_ANSWER,

@@ -84,7 +84,7 @@ _SHARE = "{{ number(share, 2) }} {{ interval(low, high, 2) or reason }}"
 TABLES = (
     TableSpec(
         "trace_total",
-        "an outcome and donor (a word of the contrast, both, or a control word): the total effect",
+        "an outcome and donor (a word of the contrast, both, or a synonym): the total effect",
         shares.TOTAL_COLUMNS,
         make=lambda trace: shares.total_table(trace.effects, trace.sampling),
         sentences=_TOTAL,
@@ -105,7 +105,7 @@ TABLES = (
     ),
     TableSpec(
         "trace_shares",
-        "an outcome, donor, patched place and estimand: effect, and share of the total effect",
+        "an outcome, donor, patched place and estimand",
         shares.SHARE_COLUMNS,
         make=lambda trace: trace.shares("site", "complete", "position"),
         sentences=_SHARES,
@@ -132,21 +132,21 @@ TABLES = (
     ),
     TableSpec(
         "trace_windows",
-        "an outcome, donor, place, window of steps and estimand: shares, as in `trace_shares`",
+        "an outcome, donor, place, window of steps and estimand",
         shares.SHARE_COLUMNS,
         make=lambda trace: trace.shares("window"),
         figure=f"{_FIGURES}:draw_windows",
     ),
     TableSpec(
         "trace_heads",
-        "an outcome, donor, place, head and estimand: shares, as in `trace_shares`",
+        "an outcome, donor, place, head and estimand",
         shares.SHARE_COLUMNS,
         make=lambda trace: trace.shares("head"),
         figure=f"{_FIGURES}:draw_heads",
     ),
     TableSpec(
         "trace_cuts",
-        "an outcome and cut, a patch whose share is known: whether it comes out",
+        "an outcome and cut, a patch whose share is known",
         cuts.CUT_COLUMNS,
         make=lambda trace: cuts.cut_table(trace.effects, trace.variants, CUTS),
         sentences=_CUTS,
@@ -168,7 +168,7 @@ TABLES = (
     ),
     TableSpec(
         "trace_outcomes",
-        "an outcome and traced image: its value",
+        "an outcome and traced image",
         outcomes.COLUMNS,
         make=lambda trace: trace.outcomes,
         csv=False,
