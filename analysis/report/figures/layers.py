@@ -70,7 +70,9 @@ def draw_layers(
         f"{alpha:g} after adjustment over sites and steps)."
     )
     title = "Gap along the text encoder and the image decoder"
-    ends = [(name, *(number(x, 3, True) for x in (own["gap"].min(), own["gap"].max()))) for name, own in panels]
+    ends = [
+        (name, *(number(x, 3, True) for x in (own["gap"].min(), own["gap"].max()))) for name, own in panels
+    ]
     alt = f"{title}. {'; '.join(f'{name}: from {low} to {high}' for name, low, high in ends)}."
     return Drawn("gap-layers", figure, title, caption, wide=True, alt=alt)
 

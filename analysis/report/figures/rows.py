@@ -66,11 +66,10 @@ def draw_forest(
         f"Gap of {label(contrast[0])} against {label(contrast[1])} in every run (circles), and the difference of every "
         "two runs, paired by prompt (diamonds), with intervals over prompts. Each measure has its own scale."
     )
+    shown = ((metric, row) for metric, rows in panels.items() for row in rows.itertuples() if not row.diamond)
     told = [
         f"{metric.symbol} in {label(row.name)} {number(row.value, metric.digits, True)}"
-        for metric, rows in panels.items()
-        for row in rows.itertuples()
-        if not row.diamond
+        for metric, row in shown
     ]
     alt = f"Runs compared. Gaps: {', '.join(told)}."
     return Drawn(f"forest-{'-'.join(contrast)}", figure, "Runs compared", caption, wide=True, alt=alt)
