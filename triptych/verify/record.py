@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 PASS, FAIL, UNTESTED = "pass", "fail", "cannot be tested"
-_STYLE = """:root { color-scheme: light dark }
+_STYLE = """:root { color-scheme: light dark; color: CanvasText; background: Canvas }
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em }
 p, td { overflow-wrap: anywhere }
 table { border-collapse: collapse }
