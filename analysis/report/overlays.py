@@ -10,9 +10,7 @@ import pandas as pd
 from analysis.metrics.dependency import GROUPS
 from probes.runs.images import decode_mask
 
-DETECTED = (  # read of ``objects/``
-    *("sample_id", "object", "score", "x0", "y0", "x1", "y1", "mask", "height", "width"),
-)
+DETECTED = ("sample_id", "object", "score", "x0", "y0", "x1", "y1", "mask", "height", "width")
 NOT_GROUPED = len(GROUPS)  # the place of an object without a group
 TITLES = (*(group.replace("_", " ") for group in GROUPS), "not grouped")
 LARGEST = 128  # pixels: outlines of larger masks are taken from a reduced mask

@@ -18,14 +18,8 @@ from analysis.report.gallery import encode
 THUMBNAIL = 128  # pixels, of the longer side
 MARKED = 220  # the same of images with outlines and names
 SIDE_BY_SIDE = 4  # images in a row where each prompt has one; of those with outlines one fewer
-COLOURS = (
-    "#0072b2",
-    "#d55e00",
-    "#56b4e9",
-    "#e69f00",
-    "#8a979e",
-    "#8a979e",
-)  # of the dependency groups, as in the report
+# of the dependency groups, as in the report
+COLOURS = ("#0072b2", "#d55e00", "#56b4e9", "#e69f00", "#8a979e", "#8a979e")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from hooks.architectures import latents
 from hooks.attention.attention import AttentionSums
 from hooks.recorder import Recorder
 from lab.pages import verified
+from tests.analysis.access import faults
 from tests.benchmarks.verified import BUNDLED, KINDS, STORED, UNETS, verify
 from triptych.verify import setups, verification
 from triptych.verify.softmax import UntestableError
@@ -73,6 +74,7 @@ def test_what_is_read_wrongly_fails(mistakes, failing, tmp_path, monkeypatch, ca
     assert outcomes["run"] == "cannot be tested"
     page = (tmp_path / "out" / "verify.html").read_text("utf-8")
     assert page.count('<tr class="fail">') == len(failing) and "left out of this test" in page
+    assert faults(page) == []
 
 
 def test_the_page_is_what_the_files_say():

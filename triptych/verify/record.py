@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 PASS, FAIL, UNTESTED = "pass", "fail", "cannot be tested"
-_STYLE = """body { font: 15px/1.45 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em }
+_STYLE = """:root { color-scheme: light dark; color: CanvasText; background: Canvas }
+body { font: 15px/1.45 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em }
 p, td { overflow-wrap: anywhere }
 table { border-collapse: collapse }
-th, td { text-align: left; vertical-align: top; padding: .3em .6em; border-bottom: 1px solid #ccc }
-tr.fail { font-weight: bold; color: #a00 }"""
+th, td { text-align: left; vertical-align: top; padding: .3em .6em; border-bottom: 1px solid #8888 }
+tr.fail { font-weight: bold; color: light-dark(#a00, #ff9c94) }"""
+_HEAD = '<tr><th scope="col">Check<th scope="col">Outcome<th scope="col">What was found\n'
 
 
 @dataclass(frozen=True)
@@ -48,14 +50,14 @@ class Verification:
             for part in self.about.values()
         )
         rows = "".join(
-            f'<tr class="{line.status[:4]}"><th>{line.check}<td>{line.status}<td>{html.escape(line.text)}\n'
+            f'<tr class="{line.status[:4]}"><th scope="row">{line.check}<td>{line.status}<td>{html.escape(line.text)}\n'
             for line in self.lines
         )
         page = (
             '<!doctype html>\n<html lang="en"><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width">'
             f"<title>{title}</title><style>{_STYLE}</style>\n"
-            f"<h1>{title}</h1><p><b>{self}.</b></p>\n{about}\n<table>\n{rows}</table>\n"
+            f"<main><h1>{title}</h1><p><b>{self}.</b></p>\n{about}\n<table>\n{_HEAD}{rows}</table></main>\n"
         )
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in (("verify.json", data), ("verify.html", page)):

@@ -8,7 +8,7 @@ from matplotlib.colors import Normalize
 
 from analysis.metrics.registry import METRICS
 from analysis.report.figures.style import DIVERGING, DOUBLE, INK, Drawn, new_figure, style
-from analysis.report.format import label
+from analysis.report.format import label, number
 from hooks.architectures.addresses import place, readable_name
 
 ROW_HEIGHT = 0.125  # inches: 7.5 pt labels do not touch
@@ -114,7 +114,9 @@ def draw_atlas(
         **cells,
     }
     title = f"Atlas of gaps, {first} − {second}: sites by steps"
-    return Drawn(f"atlas-{name}", figure, title, caption, wide=True, cells=data)
+    at, step = np.unravel_index(np.argmax(np.nan_to_num(np.abs(values), nan=-1.0)), values.shape)
+    alt = f"{title}. Farthest from 0: {number(values[at, step], 3, True)} at {data['sites'][at]}, call {steps[step]}."
+    return Drawn(f"atlas-{name}", figure, title, caption, wide=True, cells=data, alt=alt)
 
 
 def beyond_words(p_sites: np.ndarray, alpha: float) -> np.ndarray:

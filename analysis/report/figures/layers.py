@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from analysis.metrics.registry import READOUTS
 from analysis.report.figures.atlas import beyond_words
 from analysis.report.figures.style import DOUBLE, INK, PALETTE, Drawn, new_figure, style
-from analysis.report.format import label, over
+from analysis.report.format import label, number, over
 from hooks.architectures.addresses import place
 
 DECODER = "image decoder"
@@ -44,9 +44,9 @@ def draw_layers(
         for axes, (name, own) in zip(grid, panels):
             sites = sorted(own["site"].unique(), key=place)
             x = np.arange(len(sites))
-            for number, contrast in enumerate(contrasts):
+            for nth, contrast in enumerate(contrasts):
                 line = own[own["contrast"] == "-".join(contrast)].drop_duplicates("site")
-                line, color = line.set_index("site").reindex(sites), PALETTE[number % len(PALETTE)]
+                line, color = line.set_index("site").reindex(sites), PALETTE[nth % len(PALETTE)]
                 named = " − ".join(map(label, contrast))
                 points = {"color": color, "marker": "o", "ms": 2.8, "mew": 0.8}
                 axes.fill_between(x, line["ci_low"], line["ci_high"], color=color, alpha=0.22, lw=0)
@@ -69,7 +69,12 @@ def draw_layers(
         "Filled points: over all words the gap is more than synonyms differ among themselves (p < "
         f"{alpha:g} after adjustment over sites and steps)."
     )
-    return Drawn("gap-layers", figure, "Gap along the text encoder and the image decoder", caption, wide=True)
+    title = "Gap along the text encoder and the image decoder"
+    ends = [
+        (name, *(number(x, 3, True) for x in (own["gap"].min(), own["gap"].max()))) for name, own in panels
+    ]
+    alt = f"{title}. {'; '.join(f'{name}: from {low} to {high}' for name, low, high in ends)}."
+    return Drawn("gap-layers", figure, title, caption, wide=True, alt=alt)
 
 
 def _name_ticks(axes: Axes, sites: Sequence[str], most: int) -> None:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, SINGLE, Drawn, new_figure, style
-from analysis.report.format import label, over
+from analysis.report.format import label, number, over
 
 MOST = 36  # objects: more do not fit a page and stay readable
 ROW_HEIGHT = 0.15  # inches: 7.5 pt labels do not touch
@@ -87,7 +87,9 @@ def draw_bias_scores(
         + f"Left out: objects with fewer than {least} detections for both"
         + (f"; of the rest the {middle} nearest to ½ (at the dashed line)." if middle > 0 else ".")
     )
-    return Drawn(name, figure, title, caption, links=list(rows["object"]))
+    told = ", ".join(f"{row.object} {number(row.bias_score, 2)}" for row in rows.itertuples())
+    alt = f"{title}, 0 {first}, 1 {second}: {told}."
+    return Drawn(name, figure, title, caption, links=list(rows["object"]), alt=alt)
 
 
 def shown_scores(scores: pd.DataFrame) -> tuple[pd.DataFrame, int]:
@@ -170,4 +172,5 @@ def draw_group_objects(frequent: pd.DataFrame, indicators: list[str]) -> Drawn |
         f"which no such object was detected."
     )
     title = "Most frequent objects of each dependency group"
-    return Drawn("group-objects", figure, title, caption, wide=True, links=links)
+    told = "; ".join(f"{group.replace('_', ' ')}: {', '.join(rows['object'])}" for group, rows in groups)
+    return Drawn("group-objects", figure, title, caption, wide=True, links=links, alt=f"{title}. {told}.")

@@ -66,7 +66,13 @@ def draw_forest(
         f"Gap of {label(contrast[0])} against {label(contrast[1])} in every run (circles), and the difference of every "
         "two runs, paired by prompt (diamonds), with intervals over prompts. Each measure has its own scale."
     )
-    return Drawn(f"forest-{'-'.join(contrast)}", figure, "Runs compared", caption, wide=True)
+    shown = ((metric, row) for metric, rows in panels.items() for row in rows.itertuples() if not row.diamond)
+    told = [
+        f"{metric.symbol} in {label(row.name)} {number(row.value, metric.digits, True)}"
+        for metric, row in shown
+    ]
+    alt = f"Runs compared. Gaps: {', '.join(told)}."
+    return Drawn(f"forest-{'-'.join(contrast)}", figure, "Runs compared", caption, wide=True, alt=alt)
 
 
 def draw_specifications(
@@ -98,7 +104,9 @@ def draw_specifications(
     )
     if len(rows) > len(shown):
         caption += f" The {len(rows) - len(shown)} in the middle are left out."
-    return Drawn(f"specifications-{'-'.join(contrast)}", figure, "Specification curve", caption)
+    low, high = (number(rows["gap"].iloc[end], metric.digits, True) for end in (0, -1))
+    alt = f"Specification curve: {len(rows)} estimates of {metric.symbol}, from {low} to {high}."
+    return Drawn(f"specifications-{'-'.join(contrast)}", figure, "Specification curve", caption, alt=alt)
 
 
 def draw_prompts(

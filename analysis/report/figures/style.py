@@ -80,9 +80,7 @@ class Drawn:
         with style():
             for _ in range(2):  # ticks follow the size of the axes, and the size of the axes their labels
                 self.figure.get_layout_engine().execute(self.figure)
-            self.figure.set_layout_engine(
-                None
-            )  # "none" would draw each file twice, to lay out what is laid out
+            self.figure.set_layout_engine(None)  # "none" would draw each file twice
 
     def save(self, path: str | Path) -> Path:
         """Write the figure to a file of the kind that its ending names: .png (300 dpi), .pdf, .svg; return its path."""

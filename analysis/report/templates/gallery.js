@@ -119,7 +119,7 @@
     canvas.hidden = !range;
     if (!range) return "";
     canvas.width = width; canvas.height = height;
-    const context = canvas.getContext("2d"), [low, high, peak] = range, [from, to] = all || range;
+    const context = canvas.getContext("2d", { willReadFrequently: true }), [low, high, peak] = range, [from, to] = all || range;
     context.drawImage(sprite, word * width, row * height, width, height, 0, 0, width, height);
     const pixels = context.getImageData(0, 0, width, height);
     for (let i = 0; i < pixels.data.length; i += 4) {
@@ -169,6 +169,7 @@
     article.append(chips);
   };
 
+  const headings = () => [...document.querySelectorAll(".triplet h2 a")];
   let drawing = 0;
   const draw = (linked = null) => {
     const mine = ++drawing, last = Math.max(0, Math.ceil(rows.length / PAGE) - 1);
@@ -180,7 +181,7 @@
       const step = (label, to) => {
         const button = make("button", { type: "button", class: "pill" }, label);
         button.disabled = to < 0 || to > last || to === page;
-        button.addEventListener("click", () => { page = to; draw(); get("count").scrollIntoView(); });
+        button.addEventListener("click", () => { page = to; draw(); headings()[0]?.focus({ preventScroll: true }); get("count").scrollIntoView(); });
         return button;
       };
       pages.replaceChildren(step("First", 0), step("Previous", page - 1), make("span", {}, rows.length ? `${(from + 1).toLocaleString("en")}–${(from + shown.length).toLocaleString("en")}` : "none"), step("Next", page + 1), step("Last", last));
@@ -200,6 +201,20 @@
 
   for (const name of ["text", "object", "group", "indicator", "agreement", "order"]) get(name).addEventListener("input", () => data && find());
   for (const name of ["boxes", "masks", "maps", "scale", "controls"]) get(name).addEventListener("input", () => data && draw());
+  document.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key], from = document.activeElement, own = from.closest(".triplet");
+    if (from.closest("input, select") || event.ctrlKey || event.metaKey || event.altKey || !(step || event.key === "Escape")) return;
+    event.preventDefault();
+    if (!step) {
+      const pressed = own?.querySelector("[aria-pressed=true]");
+      return pressed ? pressed.click() : get("text").focus();
+    }
+    const chips = from.closest(".chips"), all = chips ? [...chips.children] : headings();
+    const to = all.indexOf(chips ? from : own?.querySelector("h2 a")) + step;
+    const turned = !chips && own && !all[to] && rows[(page + step) * PAGE] !== undefined;
+    if (turned) { page += step; draw(); }
+    (turned ? headings().at(step > 0 ? 0 : -1) : all[to])?.focus();
+  });
   get("tools").addEventListener("submit", (event) => event.preventDefault());
   window.addEventListener("hashchange", () => { const own = new URLSearchParams(location.hash.slice(1)).get("triplet"); if (data && own) find(own); });
 })();

@@ -8,6 +8,7 @@
     const row = document.getElementById(`${figure}-row-${i}`);
     if (!row || !name || !document.querySelector("#gallery a")) return;
     const open = () => { location.href = `gallery/index.html#object=${encodeURIComponent(name)}`; };
+    row.closest("svg").setAttribute("role", "group");
     row.setAttribute("tabindex", "0"); row.setAttribute("role", "link"); row.setAttribute("class", "link");
     row.setAttribute("aria-label", `${name}: the triplets that contain it`);
     row.addEventListener("click", open);

@@ -182,6 +182,17 @@ def test_page_in_chromium(run):
         page.locator(".triplet .chips button").nth(1).click()
         assert page.locator(".triplet canvas:visible").count() == 3
         assert "peak " in page.locator(".triplet .peak").first.inner_text()
+        page.keyboard.press("ArrowLeft")  # from word to word; Escape lifts the map, and leads to the search
+        assert page.evaluate("document.activeElement === document.querySelector('.chips button')")
+        page.keyboard.press("Escape")
+        assert page.locator(".triplet canvas:visible").count() == 0
+        page.keyboard.press("Escape")
+        assert page.evaluate("document.activeElement.id") == "text"
+        for number, key in ((0, None), (1, "ArrowRight"), (2, "ArrowRight"), (1, "ArrowLeft")):
+            page.keyboard.press(key) if key else page.focus(".triplet h2 a")
+            own = "document.activeElement.closest('.triplet') === document.querySelectorAll('.triplet')"
+            assert page.evaluate(f"{own}[{number}]")
+        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
         (index,) = called(run.path / "gallery" / "index.js")
         page.select_option("#order", "+masculine-feminine")
         first = page.locator(".triplet").first.get_attribute("id")

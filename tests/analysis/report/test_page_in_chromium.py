@@ -1,17 +1,22 @@
-"""The page as a browser shows it: first screen, phone, print, keyboard, text alternatives, contrast."""
+"""Report, gallery and audit page as a browser shows them: first screen, phone, print, keyboard, contrast, axe."""
 
+import os
 import shutil
+from pathlib import Path
 
 import pytest
 
-from analysis.report.page import draw, read, render
+import triptych
+from analysis.report.page import report
 from analysis.tables.stage import measure
 from lab.pages.report_picture import DRAW, MARKS
 from probes.runs.run import Run
+from tests.analysis.methods.audit.pictures import COUNTS, table_of, write_pictures
 from tests.analysis.synthetic_objects import add_objects
 from tests.analysis.synthetic_run import NINE, configure, write_run
 
 CHROMIUM = shutil.which("chromium")
+AXE = os.environ.get("AXE_JS")  # the path of axe.min.js, of the npm package axe-core
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="Debian's chromium is not installed")
 
@@ -50,10 +55,6 @@ CONTRASTS = """() => {
   }
   return found;
 }"""
-UNNAMED = """() => [...document.querySelectorAll("img, svg")]
-  .filter((one) => !one.closest("[aria-hidden=true]") && one.checkVisibility())
-  .filter((one) => !(one.getAttribute("alt") || one.getAttribute("aria-label") || "").trim())
-  .map((one) => one.outerHTML.slice(0, 80))"""
 CLIPPED = """() => [...document.querySelectorAll(".scroll")]
   .filter((one) => one.checkVisibility() && one.querySelector("table") && one.scrollWidth > one.clientWidth + 1)
   .map((one) => one.getAttribute("aria-label"))"""
@@ -63,16 +64,17 @@ WIDTH, HEIGHT = "document.documentElement.scrollWidth", "document.documentElemen
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory) -> str:
-    """A page as that of the default run: 24 prompts, nine words, objects, all figures."""
+def addresses(tmp_path_factory) -> dict[str, str]:
+    """A report as that of the default run (24 prompts, nine words, objects, all figures), its gallery, and an audit."""
     folder = tmp_path_factory.mktemp("browser")
     run = Run.open(add_objects(write_run(folder / "run", **OPTIONS), **OPTIONS))
-    configure(run, report={"gallery": 24}, measure={"bootstrap": 50, "permutations": 64})
+    configure(run, report={"gallery": 24, "figures": ["svg"]}, measure={"bootstrap": 50, "permutations": 64})
     measure(run)
-    content = read(run)
-    file = folder / "report.html"
-    file.write_text(render(content, draw(content)), encoding="utf-8")
-    return file.as_uri()
+    labels = write_pictures(folder, table_of(COUNTS))
+    audit = triptych.audit(folder, labels, resamples=50, permutations=2000).write(folder / "audit")
+    page = report(run)
+    pages = {"report": page, "gallery": page.parent / "gallery" / "index.html", "audit": audit}
+    return {name: one.as_uri() for name, one in pages.items()}
 
 
 @pytest.fixture(scope="module")
@@ -84,18 +86,18 @@ def browser():
 
 
 @pytest.fixture
-def open_page(browser, address):
+def open_page(browser, addresses):
     """Open the page on a screen; nothing may be said on the console, and nothing be asked of the network."""
     pages = []
 
-    def opened(screen, **options):
+    def opened(screen, name="report", **options):
         page = browser.new_page(viewport=screen, **options)
         page.set_default_timeout(PATIENCE)
         said = []
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("request", lambda request: said.append(request.url) if request.url[:4] == "http" else None)
-        page.goto(address)
+        page.goto(addresses[name])
         pages.append((page, said))
         return page
 
@@ -131,20 +133,13 @@ def test_the_page_is_short(open_page):
 @pytest.mark.slow
 @pytest.mark.parametrize("screen", [DESK, PHONE], ids=["1280", "390"])
 def test_nothing_runs_over_the_side_and_no_table_that_is_open_is_clipped(open_page, screen):
+    audit = open_page(screen, "audit")
     page = open_page(screen)
-    assert page.evaluate(WIDTH) <= screen["width"] and page.evaluate(CLIPPED) == []
+    for one in (audit, page):
+        assert one.evaluate(WIDTH) <= screen["width"] and one.evaluate(CLIPPED) == []
     page.evaluate(OPEN_ALL)
     assert page.evaluate(WIDTH) <= screen["width"]
     assert screen is PHONE or page.evaluate(CLIPPED) == []
-
-
-@pytest.mark.slow
-def test_every_image_and_figure_has_a_text_alternative(open_page):
-    page = open_page(DESK)
-    page.evaluate(OPEN_ALL)
-    assert page.evaluate(UNNAMED) == []
-    said = page.get_attribute("#headline svg", "aria-label")
-    assert "z₀: over prompts +" in said and "over words +" in said
 
 
 @pytest.mark.slow
@@ -186,6 +181,8 @@ def test_a_term_is_explained_once_and_prints_as_a_list(open_page):
     page.emulate_media(media="print")
     assert all(page.is_visible(f"#{one}") for one in there)
     assert page.evaluate(WIDTH) <= 700 and not page.is_visible("nav")
+    assert page.is_visible("#limits li") and page.is_visible("#measures .finding >> nth=-1")
+    assert not page.is_visible("#record pre")
     assert page.pdf(format="A4").startswith(b"%PDF-")
 
 
@@ -193,3 +190,34 @@ def test_a_term_is_explained_once_and_prints_as_a_list(open_page):
 def test_every_mark_of_the_annotated_picture_has_its_place(open_page):
     """Those that `lab.pages.report_picture` draws for the page on how to read a report."""
     assert open_page(DESK).evaluate(DRAW, [list(mark) for mark in MARKS]) == []
+
+
+@pytest.mark.slow
+def test_tables_are_sorted_by_their_heads(open_page):
+    page = open_page(PHONE, "audit")
+    shares = "#ranks tbody td[data-label='Mean share']"
+    before = page.locator(shares).all_inner_texts()
+    head = page.locator("#ranks th", has_text="Mean share")
+    page.focus("#ranks th:nth-child(3) .sort")
+    for way, expected in (
+        ("ascending", sorted(before)),
+        ("descending", sorted(before)[::-1]),
+        (None, before),
+    ):
+        page.keyboard.press("Enter")
+        assert head.get_attribute("aria-sort") == way and page.locator(shares).all_inner_texts() == expected
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not AXE, reason="AXE_JS does not say where axe.min.js is (npm install axe-core)")
+@pytest.mark.parametrize("name", ["report", "gallery", "audit"])
+def test_axe_finds_nothing_serious(open_page, name):
+    page = open_page(DESK, name)
+    page.evaluate(Path(AXE).read_text("utf-8"))
+    for screen, scheme in ((DESK, "light"), (DESK, "dark"), (PHONE, "light"), (PHONE, "dark")):
+        page.set_viewport_size(screen)
+        page.emulate_media(color_scheme=scheme)
+        for opened in ("() => 0", OPEN_ALL):
+            page.evaluate(opened)
+            found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")["violations"]
+            assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []

@@ -11,6 +11,7 @@ from analysis.studies.compare.summary import compared, summary, verdict
 from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.runs.run import Run
+from tests.analysis.access import faults
 from tests.analysis.melted import melted
 from tests.analysis.synthetic_run import write_run
 from triptych.cli.main import command as command_of
@@ -159,7 +160,7 @@ def test_the_command_line_writes_tables_and_forest(runs, tmp_path, capsys):
     }
     assert {file.name for file in out.iterdir()} == names
     page = (out / "comparison.html").read_text(encoding="utf-8")
-    assert "masculine-feminine, SSIM: the gap of other " in page and "<svg" in page
+    assert "masculine-feminine, SSIM: the gap of other " in page and "<svg" in page and faults(page) == []
     before = {name: (out / name).read_bytes() for name in names}
     main([*(str(run.path) for run in runs[:2]), "--out", str(out), *options])
     assert all((out / name).read_bytes() == data for name, data in before.items())

@@ -9,6 +9,7 @@ import pytest
 import triptych
 from analysis.methods.audit.labelled_audit import TABLES
 from analysis.tables.spec import TYPES, described_in
+from tests.analysis.access import faults
 from tests.analysis.methods.audit.pictures import COUNTS, table_of
 from triptych.cli.main import main
 
@@ -38,6 +39,7 @@ def test_its_tables_and_page_are_those_that_the_command_writes(audit, out, folde
     assert (
         page == tmp_path / "audit" / "audit.html" and page.read_bytes() == (out / "audit.html").read_bytes()
     )
+    assert faults(page.read_text("utf-8")) == []
     for name, table in audit.tables.items():
         for kind in ("csv", "parquet"):
             files = [(place / f"{name}.{kind}").read_bytes() for place in (out, tmp_path / "audit")]
