@@ -273,7 +273,9 @@ class ProbeResults(HookedBlock):
 
         if site not in _LATENTS or site not in self.kept or self.kept[site].values.ndim != 5:
             one = site if site in _LATENTS else "x0_pred"
-            raise HookError(f"Probe.decode: expected {site!r} as a kept latent, found none: pass keep={one!r}")
+            raise HookError(
+                f"Probe.decode: expected {site!r} as a kept latent, found none: pass keep={one!r}"
+            )
         values, calls = self.kept[site].values, len(self.kept[site].values)
         if not -calls <= step < calls:
             raise HookError(f"step: expected one of the {calls} calls of {site}, but got {step}")

@@ -104,7 +104,8 @@ class AttentionSums:
 
     Of each layer that enters the maps (rows, heads, pixels, columns): each head's map is resized by itself in a mean.
     Also each layer by itself, heads averaged or (`head_maps`) apart, in `bins` bins of calls (0 for none). `call`
-    returns the call under way, or None. `columns`: by row of the batch, the positions of the text that have a column, from the same one on.
+    returns the call under way, or None. `columns`: by row of the batch, the positions of the text that have a column,
+    from the same one on.
     HookError for a denoiser without such a layer, or whose attention is not a plain softmax.
     """
 

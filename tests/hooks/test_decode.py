@@ -32,7 +32,7 @@ def test_what_cannot_be_decoded_is_named_in_a_line(toy):
         draw(toy, num_inference_steps=2)
     with pytest.raises(HookError, match="expected 'latent' as a kept latent, found none: pass keep='latent'"):
         probe.decode(0)
-    with pytest.raises(HookError, match="expected 'unet.mid' as a kept latent"):
+    with pytest.raises(HookError, match=r"expected 'unet\.mid' as a kept latent"):
         probe.decode(0, "unet.mid")
     with pytest.raises(HookError, match="step: expected one of the 2 calls of x0_pred, but got 2"):
         probe.decode(2, "x0_pred")

@@ -9,8 +9,8 @@ from hooks.attention.attention import AttentionSums
 from hooks.recorder import Recorder
 from lab.pages import verified
 from tests.benchmarks.verified import BUNDLED, KINDS, STORED, UNETS, verify
-from triptych.verify import setups, verification
-from triptych.verify.softmax import UntestableError
+from triptych.verification import setups, verification
+from triptych.verification.softmax import UntestableError
 
 QUICK = ("images", "word maps", "latents", "x₀ of the last step", "final latent and image", "text states")
 
