@@ -13,7 +13,7 @@
     run = triptych.load_run("runs/first-light")
     triptych.compare(run, "runs/another")
     triptych.audit("pictures", "labels.csv")                    # pictures of any models, labelled by people
-    triptych.trace(run)                                         # activation patching; also power, labels, models, verify
+    triptych.trace(run)                                         # also power, labels, models, verify
     triptych.stats.paired_test(differences, clusters=prompts)   # the tests behind the report
 
     with triptych.Probe(pipe, pairs=[(0, 1)], word_maps=True) as probe:   # any pipeline of diffusers that is known

@@ -282,7 +282,7 @@ def verify(model: str | os.PathLike[str], **options: Any) -> Verification:
     model : str or path
         As of `load_pipeline`.
     **options
-        Those of ``triptych verify``: ``images``, ``steps``, ``size``, ``device``, ``dtype``; ``out``, the page's folder.
+        Those of ``triptych verify``: ``images``, ``steps``, ``size``, ``device``, ``dtype``; ``out``, its folder.
 
     Returns
     -------
