@@ -205,7 +205,7 @@ def trace(
         again = overwrite and stage == "trace"
         stages.run(read_request(path, flatten_changes(changes), stage, overwrite=again, quiet=not progress))
     measured = load_run(path)
-    leads = [one.lead for one in section.sections(measured.run) if one.anchor == "trace"]
+    leads = [one.lead for one in section.sections(measured.run) if one.method.anchor == "trace"]
     text = "\n".join(f"{lead.question} {lead.answer}" for lead in leads)
     return Result(text, measured.table("trace_shares"), lambda: measured.plot("trace-shares"))
 
