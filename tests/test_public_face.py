@@ -286,7 +286,7 @@ def test_a_trace_is_measured(run, tmp_path):
     found = triptych.trace(
         copy, trace={"prompts": 2, "sites": ["unet.mid.attn.0.cross"], "cuts": False}, progress=False
     )
-    assert set(found.table["site"]) == {"unet.mid.attn.0.cross"}
+    assert "unet.mid.attn.0.cross" in set(found.table["site"])
     assert "masculine and feminine prompts take effect" in found.text
     assert found.plot().name == "trace-shares"
 
@@ -325,7 +325,8 @@ def test_a_figure_of_sites_has_all_of_them_or_counts_the_others(run):
     assert values == set(table["gap"]) and "of" not in drawn.title.split("(")[-1]
     assert [one.get_text() for one in axes.get_yticklabels()] == sorted(table["site"], key=place)
     (axes,) = run.plot_gap().figure.axes
-    assert {one.get_text() for one in axes.get_yticklabels()} == set(run.gap()["site"])
+    drawn = {one.get_text() for one in axes.get_yticklabels()}
+    assert drawn == {site for site in run.gap()["site"] if not site.startswith("objects")}
     fewer = pd.DataFrame({"label": ["a", "b", "c"], "value": [-3.0, 1.0, 2.0]})
     drawn = draw_dots("fewer", "Fewer", "Three.", fewer, "value", most=2, noun="site")
     assert [one.get_text() for one in drawn.figure.axes[0].get_yticklabels()] == ["a", "c"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.report.figures.style import INK, PALETTE, Drawn, new_figure, style
+from analysis.report.figures.style import FAINT, INK, PALETTE, Drawn, new_figure, style
 from analysis.report.format import counted, label
 from probes.errors import UserError
 
@@ -77,9 +77,13 @@ def draw_dots(
         axes.set_yticks(range(len(kept)), [label(one, 60) for one in kept])
         axes.set_ylim(len(kept) - 0.4, -0.6)
         axes.tick_params(axis="y", length=0)
+        axes.grid(axis="y", color=FAINT, lw=0.4, zorder=0)
+        axes.set_axisbelow(True)
         axes.spines["left"].set_visible(False)
         if log:
             axes.set_xscale("log")
+            axes.xaxis.set_major_formatter("{x:,g}")
+            axes.xaxis.set_minor_formatter("")
         if ticks:
             axes.set_xticks(range(len(ticks)), ticks)
             axes.set_xlim(-0.4, len(ticks) - 0.6)
