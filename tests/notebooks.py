@@ -23,8 +23,8 @@ def executed(path: Path) -> nbformat.NotebookNode:
     notebook = nbformat.read(path, as_version=4)
     shown = notebook.cells
     notebook.cells = [one for cell in shown for one in (cell, *_checks(cell))]
-    resources = {"metadata": {"path": path.parents[1]}}
-    NotebookClient(notebook, timeout=3600, resources=resources, record_timing=False).execute()
+    options = {"timeout": 3600, "record_timing": False, "coalesce_streams": True}
+    NotebookClient(notebook, resources={"metadata": {"path": path.parents[1]}}, **options).execute()
     notebook.cells = shown
     for number, cell in enumerate((cell for cell in shown if cell.cell_type == "code"), start=1):
         cell.execution_count = number
