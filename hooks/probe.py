@@ -81,6 +81,9 @@ class Probe(ProbeResults):
     layer_maps : int
         Beside word maps, every layer's attention apart, heads averaged, in so many bins of (nearly) equal numbers of
         calls; 0 for none. More bins than calls are a bin for each.
+    head_maps : bool
+        Whether the heads of every layer are kept apart, too; without `layer_maps` in one bin. Memory is that of layer
+        maps by the number of heads.
     prompts : str or sequence of str, optional
         The texts of the batch, for words with the characters they have there; without them, words are read
         off the token ids that the text encoders were given.
@@ -139,6 +142,7 @@ class Probe(ProbeResults):
         system_prompt: str | None = None,
         map_tokens: Literal["words", "all"] = "words",
         concepts: str | Sequence[str] = (),
+        head_maps: bool = False,
     ) -> None:
         self._pipe = pipe
         self._autoencoders = dict(autoencoders or {})
@@ -150,6 +154,7 @@ class Probe(ProbeResults):
         self._pairs = [] if pairs is None else list(pairs)
         self._shared_positions = shared_positions
         self._word_maps, self._bins, self._map_tokens = word_maps, layer_maps, map_tokens
+        self._head_maps = head_maps
         self._system_prompt, self._concepts = system_prompt, concepts
         self._prompts = [prompts] if isinstance(prompts, str) else prompts and list(prompts)
 
@@ -209,6 +214,7 @@ class Probe(ProbeResults):
             raise HookError(f"layer_maps: expected a number of bins, 0 for none, but got {bins!r}")
         if self._map_tokens not in ("words", "all"):
             raise HookError(f"map_tokens: expected 'words' or 'all', but got {self._map_tokens!r}")
+        bins = max(bins, int(self._head_maps))
         sums: dict[str, AttentionSums] = {}
         if self._concepts:
             from hooks.concepts import concept_sums
@@ -225,13 +231,13 @@ class Probe(ProbeResults):
         if self._architecture.transformer:
             from hooks.attention.final import FinalSums
 
-            return sums | {"cross": FinalSums(*arguments, bins)}
+            return sums | {"cross": FinalSums(*arguments, bins, self._head_maps)}
         if definition.reading != "probability":
             raise HookError(
                 f"definition {definition.name!r}: is of transformers, but {type(self._pipe).__name__} draws with a "
                 f"U-Net: choose {default}"
             )
-        sums["cross"] = AttentionSums(*arguments, bins)
+        sums["cross"] = AttentionSums(*arguments, bins, self._head_maps)
         return sums | ({"self": RefineSums(*arguments)} if definition.refine else {})
 
     def _decodes_in_tiles(self) -> bool:

@@ -17,7 +17,11 @@ from hooks.errors import HookError
 from hooks.prompt.wordlist import PromptWords, Word
 
 if TYPE_CHECKING:
+    from PIL import Image
+
     from hooks.prompt.wordmap import WordMap
+
+_LATENTS = ("latent", "x0_pred", "latent.final")  # sites that the VAE can decode
 
 
 def counted(number: int, noun: str) -> str:
@@ -96,6 +100,7 @@ class ProbeResults(HookedBlock):
     """Results of `hooks.Probe`, filled in as its block ends; HookError if read earlier or after the block failed."""
 
     _pipe: Any
+    _architecture: Any
     _pairs: list[tuple[int, int]]
     _rows: int  # of the batch
     _calls: int  # of the denoiser
@@ -238,6 +243,49 @@ class ProbeResults(HookedBlock):
         mass = None if maps.text is None else maps.text[row]
         values = maps.word(row, positions)
         return self._word_map(maps, values, name, positions, row, text_mass=mass, _kept=self._layer_maps)
+
+    def decode(self, step: int, site: str = "latent") -> list[Image.Image]:
+        """Return the images that the VAE decodes from the latents of one call, a row of the batch each.
+
+        Parameters
+        ----------
+        step : int
+            Call of the denoiser, from 0; -1 is the last.
+        site : str
+            ``"latent"``: what the denoiser is given, with its noise; ``"x0_pred"``: the prediction of the image without
+            noise at that step. It is decoded if `keep` holds it, at all places.
+
+        Raises
+        ------
+        HookError
+            The site was not kept, holds no latent, or had no such call.
+
+        Examples
+        --------
+        >>> with Probe(pipe, keep="x0_pred") as probe:  # doctest: +SKIP
+        ...     pipe("a person with a dog", num_inference_steps=10)
+        >>> probe.decode(4, "x0_pred")[0]  # doctest: +SKIP
+        """
+        import torch
+
+        from hooks.architectures.latents import decode
+        from hooks.prompt.wordmap import from_array
+
+        if site not in _LATENTS or site not in self.kept or self.kept[site].values.ndim != 5:
+            one = site if site in _LATENTS else "x0_pred"
+            raise HookError(
+                f"Probe.decode: expected {site!r} as a kept latent, found none: pass keep={one!r}"
+            )
+        values, calls = self.kept[site].values, len(self.kept[site].values)
+        if not -calls <= step < calls:
+            raise HookError(f"step: expected one of the {calls} calls of {site}, but got {step}")
+        vae, final = self._pipe.vae, self._architecture.final_latent
+        latent = values[step].to(vae.device, torch.float32)
+        # the denoiser's scale is (x - shift) * scale of what the decoder is given
+        start, end = (final(self._pipe, torch.full_like(latent, x)) for x in (0.0, 1.0))
+        with torch.no_grad():
+            image = decode(vae, ((latent - start) / (end - start)).to(vae.dtype)).float().cpu()
+        return [from_array(one.movedim(0, -1) / 2 + 0.5) for one in image]
 
     def concept_map(self, concept: str, row: int = 0) -> WordMap:
         """Return the heat map of a concept in one image; HookError if it is none of the probe's `concepts`.

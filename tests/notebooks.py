@@ -4,13 +4,11 @@ They are committed with their pictures, since many will only read them. A cell o
 what this expression, of the names at that place, is true for: executing the notebook fails where it is not.
 """
 
-import ast
 import re
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
@@ -20,27 +18,13 @@ FOLDER = Path(__file__).parents[1] / "notebooks"
 TEMPORARY = re.compile(rf"{re.escape(tempfile.gettempdir())}/tmp[a-z0-9_]{{8}}/")
 
 
-def run_cells(notebook: nbformat.NotebookNode, names: dict[str, Any]) -> list[Any]:
-    """Run the cells of a notebook in this process; return what the last expression of each cell of code gives."""
-    values = []
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            assert eval(cell.metadata.get("holds", "True"), names), cell.source
-            continue
-        body = ast.parse(cell.source)
-        last = body.body.pop() if isinstance(body.body[-1], ast.Expr) else None
-        exec(compile(body, "notebook", "exec"), names)
-        values.append(last and eval(compile(ast.Expression(last.value), "notebook", "eval"), names))
-    return values
-
-
 def executed(path: Path) -> nbformat.NotebookNode:
     """Return a notebook with the outputs of a fresh kernel, and nothing that tells when or where it ran."""
     notebook = nbformat.read(path, as_version=4)
     shown = notebook.cells
     notebook.cells = [one for cell in shown for one in (cell, *_checks(cell))]
-    resources = {"metadata": {"path": path.parents[1]}}
-    NotebookClient(notebook, timeout=3600, resources=resources, record_timing=False).execute()
+    options = {"timeout": 3600, "record_timing": False, "coalesce_streams": True}
+    NotebookClient(notebook, resources={"metadata": {"path": path.parents[1]}}, **options).execute()
     notebook.cells = shown
     for number, cell in enumerate((cell for cell in shown if cell.cell_type == "code"), start=1):
         cell.execution_count = number

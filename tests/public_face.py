@@ -27,14 +27,26 @@ def face(path: Path) -> None:
     overlay: Image.Image = run.word_map("t00000-s0-neutral", "dog").overlay()
     atlas: Drawn = run.plot_atlas()
     scores: Drawn = run.plot("bias-scores-masculine-feminine")
-    objects: str = run.object_finding().claim
+    claim_of_objects: str = run.objects().claim
+    rows: list[pd.DataFrame] = [run.bias_scores("all"), run.chi_square(), run.disparity("z0"), plan.table]
+    dots: list[Drawn] = [run.plot_gap("unet.*"), run.plot_disparity(), run.objects().plot(), plan.plot()]
+    answers: list[triptych.Result] = [
+        triptych.trace(run, trace={"prompts": 6}),
+        triptych.power(run, gap=[0.1, 0.2]),
+        triptych.labels(run, about="objects"),
+        triptych.models(),
+    ]
+    failed: bool = triptych.verify("toyworld", out=path / "verified").failed
     names: list[str] = run.plots()["plot"].to_list()
     sites: pd.DataFrame = triptych.sites(pipe := triptych.load_pipeline("toyworld"))
     place: str = run.export("coco", path / "coco").place
     saved: Path = run.gallery(2, word="dog").save(path / "gallery.html")
     differences: pd.DataFrame = triptych.compare(run, path).differences
-    with triptych.Probe(pipe, pairs=[(0, 1)], word_maps=True, layer_maps=2) as probe:
+    with triptych.Probe(pipe, pairs=[(0, 1)], word_maps=True, head_maps=True, keep="x0_pred") as probe:
         pass
+    decoded: list[Image.Image] = probe.decode(-1, "x0_pred")
+    heads: tuple[WordMap, ...] = probe.word_map("dog").head("unet.mid.attn.0.cross")
+    print(decoded, heads)
     with triptych.Intervention(pipe, [triptych.Patch("unet.mid", source=1, into=0)]):
         pass
     print(
@@ -46,7 +58,11 @@ def face(path: Path) -> None:
         overlay,
         atlas,
         scores,
-        objects,
+        claim_of_objects,
+        rows,
+        dots,
+        answers,
+        failed,
         names,
         sites,
         saved,

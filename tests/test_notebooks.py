@@ -11,8 +11,7 @@ import triptych
 from tests.notebooks import FOLDER, executed
 
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
-# its cells are run, and what they show is looked at, by `tests/test_public_face.py`
-ELSEWHERE = "00_ten_tasks"
+MOST_CELLS = 12
 LARGEST = 400_000  # bytes
 LARGEST_PICTURE = 150_000
 LONGEST = 4  # lines of text between two cells of code, without headings
@@ -65,6 +64,7 @@ def test_notebooks_take_public_names_alone_and_define_nothing():
 def test_notebooks_are_short_and_end_in_a_figure_of_which_a_sentence_is_true(path):
     """The sentence is checked where the notebook is executed: see `tests.notebooks`."""
     cells = read(path).cells
+    assert len(cells) <= MOST_CELLS
     assert "\n\nAfter this notebook you can " in cells[0].source
     for cell in (cell for cell in cells if cell.cell_type == "markdown"):
         lines = [line for line in cell.source.splitlines() if line and not line.startswith("#")]
@@ -79,11 +79,8 @@ def test_notebooks_are_short_and_end_in_a_figure_of_which_a_sentence_is_true(pat
     assert caption.cell_type == "markdown" and caption.metadata.holds and caption.source.startswith("*")
 
 
-RUN = [path for path in NOTEBOOKS if path.stem != ELSEWHERE]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("path", RUN, ids=[path.stem for path in RUN])
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs(path):
     """And what its last sentence says of its figure is true."""
     assert pictures(executed(path))

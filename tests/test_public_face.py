@@ -1,72 +1,79 @@
-"""A newcomer's tasks by the names of ``import triptych`` alone: those of notebook 00, each in three calls at most."""
+"""A newcomer's tasks by the names of ``import triptych`` alone; each result is a text, a table and a figure."""
 
 import base64
 import html
 import importlib
 import io
+import shutil
 from xml.etree import ElementTree
 
-import nbformat
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from PIL import Image
 
 import analysis.report.page
 import triptych
-from tests.notebooks import FOLDER, run_cells
+from analysis.report.figures.dots import draw_dots
+from hooks.architectures.addresses import place
 from tests.runs import python
 
-TASKS = (
-    "run",
-    "gap table",
-    "gallery",
-    "word map overlay",
-    "own words",
-    "own model folder",
-    "probe",
-    "images of another program",
-    "export",
-    "heat map",
-)
 SECONDS = 0.3  # of a processor, for the import alone
-NOTEBOOK = nbformat.read(FOLDER / "00_ten_tasks.ipynb", as_version=4)
-CODE = [cell for cell in NOTEBOOK.cells if cell.cell_type == "code"]
-
-
-def is_task(cell):
-    return "task" in cell.metadata.get("tags", ())
+WORDS = {"neutral": "figure", "feminine": "lady", "masculine": "gentleman"}
+OBSERVED = {"engine": "toyworld-checker", "features": []}
 
 
 class Tasks:
-    """The names that the notebook has defined at its end, and what each task shows; its reports have no figures."""
+    """What each task shows; the reports of its runs have no figures."""
 
-    def __init__(self):
-        self.names = {}
-        values = zip(CODE, run_cells(NOTEBOOK, self.names), strict=True)
-        self.shown = dict(zip(TASKS, (value for cell, value in values if is_task(cell)), strict=True))
-
-    def __getitem__(self, task):
-        return self.shown[task]
+    def __init__(self, folder):
+        self.config = triptych.Config(
+            prompts=["a {person} with a dog in the park", "a {person} holding an umbrella on the beach"],
+            sampler={"steps": 4},
+            observe=OBSERVED,
+        )
+        self.run = triptych.run(self.config, out=folder / "first", progress=False)
+        self.plan = triptych.plan(self.config, indicators=WORDS)
+        self.pipe = triptych.load_pipeline("toyworld")
+        self.pipe.save_pretrained(folder / "model")
+        self.mine = triptych.run(
+            self.config,
+            model=folder / "model",
+            indicators=WORDS,
+            stage="generate",
+            out=folder / "mine",
+            progress=False,
+        )
+        with triptych.Probe(self.pipe, sites="unet.*.cross", pairs=[(0, 1)], word_maps=True) as self.probe:
+            prompts = ["a person with a dog", "a woman with a dog"]
+            self.images = self.pipe(prompts, num_inference_steps=4).images
+        rows = ["file,prompt,indicator,seed"]
+        for sample in self.run.samples.itertuples():
+            self.run.image(sample.sample_id).save(folder / f"{sample.sample_id}.png")
+            rows.append(f"{sample.sample_id}.png,{sample.prompt},{sample.indicator},{sample.triplet}")
+        (folder / "images.csv").write_text("\n".join(rows))
+        images = {"images": {"from": folder / "images.csv"}, "observe": OBSERVED}
+        self.foreign = triptych.run(images, out=folder / "foreign", progress=False)
 
 
 @pytest.fixture(scope="module")
-def tasks():
+def tasks(tmp_path_factory):
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(analysis.report.page, "draw", lambda content: {})
-        return Tasks()
+        return Tasks(tmp_path_factory.mktemp("tasks"))
 
 
 @pytest.fixture(scope="module")
 def run(tasks):
-    return tasks.names["run"]
+    return tasks.run
 
 
 # What comes of them
 
 
-def test_a_run_has_its_images_tables_and_report(tasks, run):
-    assert tasks["run"] is run and isinstance(run, triptych.LoadedRun)
+def test_a_run_has_its_images_tables_and_report(run):
+    assert isinstance(run, triptych.LoadedRun)
     assert run.run.status == "complete" and (run.path / "report.html").is_file()
     assert len(run.samples) == 2 * 3 and run.run.config.sampler.steps == 4
     kept = (run.path / "triplets.yaml").read_text()
@@ -74,8 +81,8 @@ def test_a_run_has_its_images_tables_and_report(tasks, run):
     assert list(run.run.meta["config"]["passed"]["changes"]) == ["out"]
 
 
-def test_the_heat_map_holds_the_gaps(tasks, run):
-    atlas = tasks["heat map"]
+def test_the_heat_map_holds_the_gaps(run):
+    atlas = run.plot_atlas()
     assert atlas._repr_png_().startswith(b"\x89PNG")
     cells = dict(zip(atlas.cells["addresses"], atlas.cells["gap"], strict=True))
     for row in run.gap("unet.mid*").itertuples():
@@ -83,8 +90,8 @@ def test_the_heat_map_holds_the_gaps(tasks, run):
             assert cells[row.site][row.step] == row.gap
 
 
-def test_the_gallery_shows_each_image_with_its_prompt(tasks, run):
-    page = tasks["gallery"]._repr_html_()
+def test_the_gallery_shows_each_image_with_its_prompt(run):
+    page = run.gallery(2)._repr_html_()
     assert page.count("<img") == 6 and page.count("data:image/png;base64,") == 6
     assert all(f"<small>{prompt}</small>" in page for prompt in run.samples["prompt"])
     assert "gap in z₀" in page
@@ -92,7 +99,7 @@ def test_the_gallery_shows_each_image_with_its_prompt(tasks, run):
 
 def test_the_word_map_is_that_of_a_probe_on_the_same_noise(tasks, run):
     row = run.samples[run.samples["triplet"] == 1].set_index("indicator").loc["neutral"]
-    pipe = tasks.names["pipe"]
+    pipe = tasks.pipe
     noise = torch.Generator().manual_seed(int(row["noise_seed"]))
     guidance = run.run.config.sampler.guidance_scale
     with triptych.Probe(pipe, word_maps=True) as probe:
@@ -102,28 +109,29 @@ def test_the_word_map_is_that_of_a_probe_on_the_same_noise(tasks, run):
         found = run.word_map(row["sample_id"], word)
         assert found.positions == expected.positions
         np.testing.assert_allclose(found.values, expected.values, rtol=1e-3, atol=1e-3)
-    shown = np.asarray(tasks["word map overlay"].resize(image.size), float)
+    shown = np.asarray(run.word_map(1, "umbrella").overlay(), float)
     drawn = np.asarray(probe.word_map("umbrella").overlay(image), float)
-    assert tasks["word map overlay"].size == (256, 256) and np.abs(shown - drawn).mean() < 2
+    assert np.abs(shown - drawn).mean() < 2
 
 
 def test_own_words_are_planned(tasks):
-    plan = tasks["own words"]
-    assert plan.images == 6 and set(plan.samples["word"]) == {"figure", "lady", "gentleman"}
-    assert "a lady holding an umbrella on the beach" in set(plan.samples["prompt"])
+    plan = tasks.plan
+    assert plan.images == 6 and set(plan.table["word"]) == {"figure", "lady", "gentleman"}
+    assert "a lady holding an umbrella on the beach" in set(plan.table["prompt"])
     assert "lady" in repr(plan) and "gentleman" in repr(plan) and "6 images" in repr(plan)
-    assert "<pre>" in plan._repr_html_()
+    assert "<pre" in plan._repr_html_()
 
 
 def test_a_model_of_ones_own_is_a_folder(tasks, run):
-    mine = tasks.names["mine"]
+    mine = tasks.mine
     assert mine.run.meta["model"]["kind"] == "folder" and set(mine.samples["word"]) >= {"lady"}
     assert mine.run.meta["model"]["weight_hash"] == run.run.meta["model"]["weight_hash"]
-    assert len(tasks["own model folder"]) == 1 and "umbrella" in tasks["own model folder"]._repr_html_()
+    gallery = mine.gallery(1, word="umbrella")
+    assert len(gallery) == 1 and "umbrella" in gallery._repr_html_()
 
 
 def test_a_probe_reads_a_pipeline(tasks):
-    probe, image = tasks["probe"], tasks.names["images"][0]
+    probe, image = tasks.probe, tasks.images[0]
     assert len(probe.similarity) == 7 and probe.similarity["unet.mid.attn.0.cross:cosine"].values.shape == (
         4,
         1,
@@ -133,9 +141,9 @@ def test_a_probe_reads_a_pipeline(tasks):
 
 
 def test_images_of_another_program_have_the_same_gap(tasks, run):
-    (row,) = tasks["images of another program"].to_dict("records")
+    (row,) = tasks.foreign.gap("ssim").to_dict("records")
     assert row["gap"] == pytest.approx(float(run.gap("ssim")["gap"].iloc[0]), abs=1e-9)
-    assert not tasks.names["foreign"].run.parts("captures")
+    assert not tasks.foreign.run.parts("captures")
 
 
 # What is no name of a run
@@ -165,14 +173,13 @@ def test_what_is_not_there_is_named_with_the_nearest(run, ask, expected):
 
 
 def test_objects_are_told_as_on_the_report(run):
-    found = run.object_finding()
+    found = run.objects()
     assert found.contrast == ("masculine", "feminine") and found.claim in repr(found)
     page = (run.path / "report.html").read_text("utf-8")
     for sentence in (found.claim, found.whole, found.paper):
         assert sentence and html.escape(sentence, quote=False) in page.replace("&#39;", "'"), sentence
-    claims = run.table("object_claims")
-    named = claims.loc[claims["claim"] != "open", "object"]
-    assert set(found.objects["object"]) <= set(named)
+    claims = run.table("object_claims").query("first == 'feminine' and second == 'masculine'")
+    assert found.table["object"].to_list() == claims["object"].to_list()
 
 
 def test_objects_are_outlined_in_a_gallery(run):
@@ -194,7 +201,7 @@ def test_objects_are_outlined_in_a_gallery(run):
 
 
 def test_sites_are_those_that_a_probe_reads(tasks):
-    pipe = tasks.names["pipe"]
+    pipe = tasks.pipe
     table = triptych.sites(pipe).set_index("site")
     with triptych.Probe(pipe, sites="*", pairs=[(0, 1)], keep=["unet.mid", "text.final"]) as probe:
         pipe(["a person", "a woman"], num_inference_steps=2)
@@ -211,30 +218,28 @@ def test_sites_are_those_that_a_probe_reads(tasks):
 
 
 def test_every_public_object_says_what_it_is(tasks, run):
-    pipe = tasks.names["pipe"]
+    pipe = tasks.pipe
     patch = triptych.Patch("unet.mid", source=1, into=0, steps=range(2))
     shown = {
-        "config": tasks.names["config"],
+        "config": tasks.config,
         "run": run,
-        "plan": tasks["own words"],
+        "plan": tasks.plan,
         "probe before": triptych.Probe(pipe),
-        "probe": tasks["probe"],
+        "probe": tasks.probe,
         "intervention": triptych.Intervention(pipe, [patch]),
         "patch": patch,
         "finding": run.z0,
-        "gallery": tasks["gallery"],
-        "objects": run.object_finding(),
+        "gallery": run.gallery(2),
+        "objects": run.objects(),
         "word map": run.word_map(1, "umbrella"),
-        "figure": tasks["heat map"],
-        "similarity": tasks["probe"].similarity,
-        "maps": tasks["probe"].maps,
+        "figure": run.plot_atlas(),
+        "similarity": tasks.probe.similarity,
+        "maps": tasks.probe.maps,
     }
     for name, one in shown.items():
         assert "object at 0x" not in repr(one) and len(repr(one)) < 3000, (name, repr(one))
     assert repr(patch) == "Patch('unet.mid', source=(1,), into=(0,), steps=[0, 1])"
-    assert repr(tasks.names["config"]).startswith("Config(") and "toyworld-checker" in repr(
-        tasks.names["config"]
-    )
+    assert repr(tasks.config).startswith("Config(") and "toyworld-checker" in repr(tasks.config)
     for name in ("config", "run", "plan", "probe", "finding", "objects", "gallery"):
         assert shown[name]._repr_html_().startswith("<"), name
 
@@ -243,6 +248,107 @@ def test_figures_are_saved(run, tmp_path):
     assert run.plot("headline").save(tmp_path / "new" / "headline.pdf").read_bytes().startswith(b"%PDF")
     assert Image.open(run.plot("gap-layers").save(tmp_path / "layers.png")).width > 1500
     assert "<img" in run.gallery(1).save(tmp_path / "gallery.html").read_text("utf-8")
+
+
+# What the commands do
+
+CLUSTERED = {"sd_word": 0.2, "sd_reference": 0.1, "simulations": 20}
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        pytest.param(lambda run, out: triptych.plan(run.run.config), id="plan"),
+        pytest.param(lambda run, out: triptych.models(), id="models"),
+        pytest.param(lambda run, out: triptych.power(gap=[0.5, 1], seeds=[1, 2], **CLUSTERED), id="power"),
+        pytest.param(lambda run, out: triptych.labels(run, out=out, images=3), id="labels"),
+        pytest.param(lambda run, out: run.objects(), id="objects"),
+        pytest.param(lambda run, out: triptych.compare(run, run_like(run, out)), id="compare"),
+    ],
+)
+def test_a_result_is_a_text_a_table_and_a_figure(run, tmp_path, result):
+    found = result(run, tmp_path / "out")
+    assert len(found.table) and len(found.table.columns) > 2
+    assert found._repr_html_().startswith("<") and "object at 0x" not in repr(found)
+    if type(found) is triptych.Result:
+        assert html.escape(found.text, quote=True) in found._repr_html_()
+        assert found.plot()._repr_png_().startswith(b"\x89PNG")
+
+
+def run_like(run, out):
+    """The same run under another name."""
+    shutil.copytree(run.path, out)
+    return out
+
+
+def test_a_trace_is_measured(run, tmp_path):
+    copy = run_like(run, tmp_path / "copy")
+    found = triptych.trace(
+        copy, trace={"prompts": 2, "sites": ["unet.mid.attn.0.cross"], "cuts": False}, progress=False
+    )
+    assert "unet.mid.attn.0.cross" in set(found.table["site"])
+    assert "masculine and feminine prompts take effect" in found.text
+    assert found.plot().name == "trace-shares"
+
+
+def test_labels_are_read_into_the_run(run, tmp_path):
+    copy = run_like(run, tmp_path / "copy")
+    sheet = triptych.labels(copy, out=tmp_path / "sheet", images=3, seed=1)
+    assert (tmp_path / "sheet" / "sheet.html").is_file() and len(sheet.table)
+    rows = [f"{row.sample_id},objects,{row.question},yes,ann" for row in sheet.table.itertuples()]
+    (tmp_path / "labels.csv").write_text("\n".join(["image,about,question,label,annotator", *rows]))
+    found = triptych.labels(copy, tmp_path / "labels.csv")
+    assert len(found.table) == len(sheet.table) and set(found.table["annotator"]) == {"ann"}
+    assert found.plot()._repr_png_().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("ask", "expected"),
+    [
+        (lambda: triptych.power(gapp=0.5), "--gapp"),
+        (lambda: triptych.power(alpha=2), "--alpha: expected a number between 0 and 1, got '2'"),
+        (lambda: triptych.labels("nowhere"), "nowhere"),
+        (lambda: triptych.verify("toyworld", dtype="int8"), "--dtype"),
+    ],
+)
+def test_an_option_that_is_wrong_is_one_line(ask, expected):
+    with pytest.raises(triptych.UserError) as raised:
+        ask()
+    assert expected in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_figure_of_sites_has_all_of_them_or_counts_the_others(run):
+    table = run.gap("unet.*", step=2, metric="cosine")
+    drawn = run.plot_gap("unet.*", step=2)
+    (axes,) = drawn.figure.axes
+    values = {float(x) for line in axes.lines for x in line.get_xdata() if line.get_marker() == "o"}
+    assert values == set(table["gap"]) and "of" not in drawn.title.split("(")[-1]
+    assert [one.get_text() for one in axes.get_yticklabels()] == sorted(table["site"], key=place)
+    (axes,) = run.plot_gap().figure.axes
+    drawn = {one.get_text() for one in axes.get_yticklabels()}
+    assert drawn == {site for site in run.gap()["site"] if not site.startswith("objects")}
+    fewer = pd.DataFrame({"label": ["a", "b", "c"], "value": [-3.0, 1.0, 2.0]})
+    drawn = draw_dots("fewer", "Fewer", "Three.", fewer, "value", most=2, noun="site")
+    assert [one.get_text() for one in drawn.figure.axes[0].get_yticklabels()] == ["a", "c"]
+    assert "(2 of 3 sites)" in drawn.title
+    assert drawn.caption == "Three. Left out: 1 site with smaller absolute values."
+
+
+def test_disparity_is_drawn_for_each_pair(run):
+    table = run.disparity("z0")
+    assert set(table["pair"]) >= {"neutral-feminine", "neutral-masculine"}
+    drawn = run.plot_disparity("latent.final")
+    values = {float(x) for line in drawn.figure.axes[0].lines for x in line.get_xdata()}
+    named = table[table["pair"].str.fullmatch("(neutral|feminine|masculine)-(neutral|feminine|masculine)")]
+    assert values == set(named["mean"])
+
+
+def test_the_papers_names_are_tables(run):
+    scores = run.bias_scores("all")
+    assert set(scores["group"]) == {"all"} and {"bias_score", "low", "high"} <= set(scores)
+    assert {"statistic", "p_value", "cramers_v", "warnings"} <= set(run.chi_square())
+    with pytest.raises(triptych.UserError, match=r"expected a group, got 'al'.*did you mean all"):
+        run.bias_scores("al")
 
 
 # The module

@@ -13,6 +13,7 @@
     run = triptych.load_run("runs/first-light")
     triptych.compare(run, "runs/another")
     triptych.audit("pictures", "labels.csv")                    # pictures of any models, labelled by people
+    triptych.trace(run)                                         # also power, labels, models, verify
     triptych.stats.paired_test(differences, clusters=prompts)   # the tests behind the report
 
     with triptych.Probe(pipe, pairs=[(0, 1)], word_maps=True) as probe:   # any pipeline of diffusers that is known
@@ -33,7 +34,10 @@ require_packages()
 if TYPE_CHECKING:
     from analysis.loaded_run import LoadedRun, load_run
     from analysis.methods.audit.labelled_audit import LabelledAudit, audit
+    from analysis.methods.tracing import benchmark as benchmarks
+    from analysis.report.result import Result
     from analysis.studies.compare.summary import RunComparison
+    from analysis.studies.models import models
     from hooks.autoencoder import SparseAutoencoder
     from hooks.intervention import Intervention
     from hooks.patch import Patch
@@ -41,32 +45,32 @@ if TYPE_CHECKING:
     from probes.config.schema import Config
     from probes.errors import UserError
     from probes.models.autoencoders import load_autoencoder
-    from triptych import benchmarks, stats
-    from triptych.api import Plan, compare, load_pipeline, plan, run, sites
+    from triptych import stats
+    from triptych.api import Plan, compare, labels, load_pipeline, plan, power, run, sites, trace, verify
+    from triptych.verification.record import Verification
 
     __version__: str
 
-_MODULES = {
-    "RunComparison": "analysis.studies.compare.summary",
-    "Config": "probes.config.schema",
-    "Intervention": "hooks.intervention",
-    "LabelledAudit": "analysis.methods.audit.labelled_audit",
-    "LoadedRun": "analysis.loaded_run",
-    "Patch": "hooks.patch",
-    "Plan": "triptych.api",
-    "Probe": "hooks.probe",
-    "SparseAutoencoder": "hooks.autoencoder",
-    "UserError": "probes.errors",
-    "audit": "analysis.methods.audit.labelled_audit",
-    "compare": "triptych.api",
-    "load_autoencoder": "probes.models.autoencoders",
-    "load_pipeline": "triptych.api",
-    "load_run": "analysis.loaded_run",
-    "plan": "triptych.api",
-    "run": "triptych.api",
-    "sites": "triptych.api",
+_NAMES = {  # by module
+    "analysis.loaded_run": ("LoadedRun", "load_run"),
+    "analysis.methods.audit.labelled_audit": ("LabelledAudit", "audit"),
+    "analysis.report.result": ("Result",),
+    "analysis.studies.compare.summary": ("RunComparison",),
+    "analysis.studies.models": ("models",),
+    "hooks.autoencoder": ("SparseAutoencoder",),
+    "hooks.intervention": ("Intervention",),
+    "hooks.patch": ("Patch",),
+    "hooks.probe": ("Probe",),
+    "probes.config.schema": ("Config",),
+    "probes.errors": ("UserError",),
+    "probes.models.autoencoders": ("load_autoencoder",),
+    "triptych.api": (
+        *("Plan", "compare", "labels", "load_pipeline", "plan", "power", "run", "sites", "trace", "verify"),
+    ),
+    "triptych.verification.record": ("Verification",),
 }
-
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+_SUBMODULES = {"benchmarks": "analysis.methods.tracing.benchmark", "stats": "triptych.stats"}
 __all__ = [
     "Config",
     "Intervention",
@@ -75,20 +79,27 @@ __all__ = [
     "Patch",
     "Plan",
     "Probe",
+    "Result",
     "RunComparison",
     "SparseAutoencoder",
     "UserError",
+    "Verification",
     "__version__",
     "audit",
     "benchmarks",
     "compare",
+    "labels",
     "load_autoencoder",
     "load_pipeline",
     "load_run",
+    "models",
     "plan",
+    "power",
     "run",
     "sites",
     "stats",
+    "trace",
+    "verify",
 ]
 
 
@@ -98,8 +109,8 @@ def __getattr__(name: str) -> Any:
         from importlib import metadata
 
         return metadata.version("triptych")
-    if name in ("benchmarks", "stats"):
-        return importlib.import_module(f"triptych.{name}")
+    if name in _SUBMODULES:
+        return importlib.import_module(_SUBMODULES[name])
     if name not in _MODULES:
         import difflib
 

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import argparse
 import difflib
-import html
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from pydantic import BaseModel
 
 from analysis.loaded_run import LoadedRun, load_run
+from analysis.report.figures.dots import draw_dots
+from analysis.report.figures.style import Drawn
+from analysis.report.result import Result
 from probes.config.schema import STAGES, Config
 from probes.errors import UserError, nearest, printable
+from triptych import stages
 from triptych.request import Overrides, read_request, to_plain_data
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.studies.compare.summary import RunComparison
+    from triptych.verification.record import Verification
 
 Configuration = str | os.PathLike[str] | Mapping[str, Any] | Config | LoadedRun
 
@@ -62,8 +67,6 @@ def run(
     >>> run = triptych.run("triplets.yaml", sampler={"steps": 4}, out="runs/quick")  # doctest: +SKIP
     >>> run = triptych.run({"prompts": ["a {person} with a dog"], "seeds": [0, 1]})  # doctest: +SKIP
     """
-    from triptych import stages
-
     if stage is not None and stage not in STAGES:
         raise UserError(f"stage: {nearest('stage', stage, STAGES)}")
     quiet = not progress
@@ -77,33 +80,24 @@ def run(
 
 
 @dataclass(frozen=True, repr=False)
-class Plan:
+class Plan(Result):
     """What a configuration would generate, and the storage that it would take; nothing is written.
 
     Attributes
     ----------
+    text : str
+        The plan as the command ``triptych plan CONFIG`` prints it: prompts, contrasts, images, storage.
+    table : DataFrame
+        One row per image: ``sample_id``, ``triplet``, ``prompt``, ``indicator``, ``word``, ``seed``, ``tokens`` ...
+        Without rows where the images are another program's.
     config : Config
         With every default, and the prompts that the model can read.
     images : int
         Their number.
-    samples : DataFrame
-        One row per image: ``sample_id``, ``triplet``, ``prompt``, ``indicator``, ``word``, ``seed``, ``tokens`` ...
-        Without rows where the images are another program's.
-    text : str
-        The plan as the command ``triptych plan CONFIG`` prints it: prompts, contrasts, images, storage.
     """
 
     config: Config
     images: int
-    samples: pd.DataFrame = field(compare=False)
-    text: str
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def _repr_html_(self) -> str:
-        """Return the text of the plan as HTML, for notebooks."""
-        return f"<pre>{html.escape(self.text)}</pre>"
 
 
 def plan(config: Configuration, **changes: Any) -> Plan:
@@ -126,13 +120,19 @@ def plan(config: Configuration, **changes: Any) -> Plan:
     """
     import pandas as pd
 
-    from triptych import stages
-
     request = read_request(config_or_path(config), flatten_changes(changes), dry=True, quiet=True)
     run_plan, lines = stages.plan_request(request)
-    samples = pd.DataFrame([sample.row() for sample in run_plan.samples])
-    images = run_plan.external_images.images if run_plan.external_images else len(samples)
-    return Plan(run_plan.config, images, samples, "\n".join(lines))
+    table = pd.DataFrame([sample.row() for sample in run_plan.samples])
+    images = run_plan.external_images.images if run_plan.external_images else len(table)
+
+    def draw() -> Drawn:
+        """The images of each word."""
+        words = table.get(["indicator", "word"], pd.DataFrame(columns=["indicator", "word"]))
+        rows = words.value_counts(sort=False).rename("value").reset_index()
+        rows = rows.assign(label=rows["word"], series=rows["indicator"])
+        return draw_dots("plan", "Planned images of each word", "", rows, "images", noun="word")
+
+    return Plan("\n".join(lines), table, draw, run_plan.config, images)
 
 
 def compare(
@@ -163,6 +163,155 @@ def compare(
 
     runs = [one if isinstance(one, LoadedRun) else load_run(os.fspath(one)) for one in (first, second, *more)]
     return compared([each.run for each in runs], **options)
+
+
+def trace(
+    run: LoadedRun | str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    progress: bool = True,
+    **changes: Any,
+) -> Result:
+    """Patch activations of a run that has its images, measure it anew, and return which site makes the difference.
+
+    By default each cross-attention is patched.
+
+    Parameters
+    ----------
+    run : LoadedRun or path
+    overwrite : bool
+        Replace what was traced before.
+    progress, **changes
+        As of `triptych.run`; what is patched is ``trace={"sites": ["unet.*.cross"], "prompts": 6}``.
+
+    Returns
+    -------
+    Result
+        ``table`` is ``tables/trace_shares``: the share of the words' effect that comes with each patched place.
+
+    Raises
+    ------
+    UserError
+        The run has no images yet, or of another program, or a place cannot be patched.
+
+    Examples
+    --------
+    >>> triptych.trace("runs/first-light").plot()  # doctest: +SKIP
+    """
+    from analysis.report import section
+
+    path = os.fspath(run.path if isinstance(run, LoadedRun) else run)
+    for stage in ("trace", "measure"):
+        again = overwrite and stage == "trace"
+        stages.run(read_request(path, flatten_changes(changes), stage, overwrite=again, quiet=not progress))
+    measured = load_run(path)
+    leads = [one.lead for one in section.sections(measured.run) if one.method.anchor == "trace"]
+    text = "\n".join(f"{lead.question} {lead.answer}" for lead in leads)
+    return Result(text, measured.table("trace_shares"), lambda: measured.plot("trace-shares"))
+
+
+def power(run: LoadedRun | str | os.PathLike[str] | None = None, **options: Any) -> Result:
+    """Return how many prompts, seeds and words it takes to find a difference, for every combination of values.
+
+    Parameters
+    ----------
+    run : LoadedRun or path, optional
+        A measured run, whose spreads, numbers and gaps are taken for what is not given.
+    **options
+        Those of ``triptych power`` by name, such as ``gap``, ``sd_prompt`` and ``seeds``; several values as a list.
+
+    Returns
+    -------
+    Result
+        ``table`` has a row for each combination: ``quantity`` (a gap, a gap against words, presence), ``prompts``,
+        ``images``, ``power`` and what was given.
+
+    Raises
+    ------
+    UserError
+        There is no such option, a value is out of range, or the run tells no gap.
+
+    Examples
+    --------
+    >>> found = power(gap=0.5, seeds=[1, 4], simulations=50).table
+    >>> found[found["quantity"] == "gap"][["gap", "seeds", "prompts"]].to_string(index=False).splitlines()
+    [' gap  seeds  prompts', ' 0.5      1     65.0', ' 0.5      4     42.0']
+    """
+    from triptych.cli.power import parser, result
+
+    return result(_parsed(parser(), run, **options))
+
+
+def labels(run: LoadedRun | str | os.PathLike[str], *files: str | os.PathLike[str], **options: Any) -> Result:
+    """Write a sheet on which people label images of a run or, given their files, read the labels into the run.
+
+    Parameters
+    ----------
+    run : LoadedRun or path
+    *files : path
+        What the sheet's page exported, of several annotators; without files a sheet is written.
+    **options
+        Of a sheet, as of ``triptych labels sheet``: ``out``, ``about``, ``images``, ``objects``, ``seed``; of files
+        ``replace``, whether they correct what the same annotators said before.
+
+    Returns
+    -------
+    Result
+        ``table`` has a row for each question on the sheet, or for each label that the run holds.
+
+    Raises
+    ------
+    UserError
+        There is no such option, or a label is not one of the sheet; the line names the row.
+
+    Examples
+    --------
+    >>> triptych.labels("runs/first-light", about="questions")  # doctest: +SKIP
+    >>> triptych.labels("runs/first-light", "labels.csv")  # doctest: +SKIP
+    """
+    from triptych.cli.labels import parser, result
+
+    return result(_parsed(parser(), "read" if files else "sheet", run, *files, **options))
+
+
+def verify(model: str | os.PathLike[str], **options: Any) -> Verification:
+    """Compare what is read of a model with what the model itself computes, on this machine; lines are printed.
+
+    Parameters
+    ----------
+    model : str or path
+        As of `load_pipeline`.
+    **options
+        Those of ``triptych verify``: ``images``, ``steps``, ``size``, ``device``, ``dtype``; ``out``, its folder.
+
+    Returns
+    -------
+    Verification
+        ``table`` has a row for each check: ``check``, ``status`` (pass, fail, cannot be tested), ``text``, ``numbers``.
+
+    Raises
+    ------
+    UserError
+        There is no such option, or the model cannot be loaded.
+
+    Examples
+    --------
+    >>> triptych.verify("toyworld", out="verified").failed  # doctest: +SKIP
+    False
+    """
+    from triptych.cli.verify import parser, result
+
+    return result(_parsed(parser(), model, **options))
+
+
+def _parsed(parser: argparse.ArgumentParser, *words: Any, **options: Any) -> argparse.Namespace:
+    """Return the options of a command as its parser reads them, given by name; None is left out."""
+    words = tuple(str(one.path if isinstance(one, LoadedRun) else one) for one in words if one is not None)
+    for name, value in options.items():
+        values = [] if value is True else value if isinstance(value, list | tuple) else [value]
+        if value is not None and value is not False:
+            words += (f"--{name.replace('_', '-')}", *map(str, values))
+    return parser.parse_args(words)
 
 
 def load_pipeline(

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from analysis.stats.bootstrap import bootstrap_interval, equivalence_test
@@ -192,9 +193,7 @@ def equivalence(
     values = _by_cluster(differences, clusters)
     far = np.broadcast_to(np.asarray(reach, np.float64), values.shape[1:])
     p_value = equivalence_test(values, delta, reach=far, resamples=resamples, seed=seed)
-    with np.errstate(invalid="ignore"):
-        mean = np.nansum(values, axis=0) / (~np.isnan(values)).sum(axis=0)
-    return Equivalence(mean, p_value, float(delta))
+    return Equivalence(pd.DataFrame(values).mean().to_numpy(), p_value, float(delta))
 
 
 def prompts_needed(
@@ -337,11 +336,7 @@ def _by_cluster(differences: ArrayLike, clusters: ArrayLike | None) -> NDArray[n
         raise ValueError(f"differences: expected shape (n,) or (n, n_columns), got {values.shape}")
     if clusters is None:
         return values
-    names, place = np.unique(np.asarray(clusters), return_inverse=True)
-    if len(place) != len(values):
-        raise ValueError(f"clusters: expected one for each of {len(values)} rows, got {len(place)}")
-    sums, counts = np.zeros((2, len(names), values.shape[1]))
-    np.add.at(sums, place, np.where(np.isnan(values), 0.0, values))
-    np.add.at(counts, place, ~np.isnan(values))
-    with np.errstate(invalid="ignore"):
-        return sums / counts
+    names = np.asarray(clusters)
+    if len(names) != len(values):
+        raise ValueError(f"clusters: expected one for each of {len(values)} rows, got {len(names)}")
+    return pd.DataFrame(values).groupby(names).mean().to_numpy()

@@ -76,7 +76,7 @@ class RunImages:
         Parameters
         ----------
         limit : int
-            At most so many: the first seed of every prompt, then the second of every prompt ...
+            At most so many, of the first seed of every prompt, then of the second ...; they stand in the run's order.
         word : str, optional
             The word or phrase whose heat map lies over the images.
         objects : bool

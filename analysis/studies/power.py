@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Mapping
 from functools import partial
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from analysis.metrics.registry import require_primary
-from analysis.report.format import counted
+from analysis.report.figures.dots import draw_dots
+from analysis.report.figures.style import Drawn
+from analysis.report.format import counted, listed
+from analysis.report.result import Result
 from analysis.stats.power import GAP_COLUMNS, PRESENCE_COLUMNS, prompts_for_gap, prompts_for_presence
 from analysis.stats.word_power import WORD_POWER_COLUMNS, prompts_for_words
 from analysis.study import contrasts, indicators
@@ -20,7 +24,7 @@ from analysis.tables.similarities.gap import GapChoices
 from analysis.tables.similarities.headline import gap_prompts
 from analysis.tables.similarities.stored import StoredSimilarities
 from analysis.tables.similarities.word_gap import joined_gaps
-from probes.errors import UserError
+from probes.errors import UserError, printable
 from probes.runs.run import Run
 
 
@@ -78,7 +82,67 @@ def run_inputs(run: Run) -> tuple[str, dict[str, Any]]:
     return f"of {run.path}, {metric.symbol}, {row['contrast']}: {', '.join(counts)}", inputs
 
 
-def power_tables(options: argparse.Namespace) -> dict[str, pd.DataFrame]:
+def power(run: Run | None, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> Result:
+    """Return how many prompts, seeds and words a difference takes; UserError for a wrong or missing number.
+
+    Parameters
+    ----------
+    run : Run, optional
+        Whose spreads, numbers and gaps stand for what is not given (`run_inputs`).
+    given : mapping
+        The options of `triptych power` by name, None for what is not given.
+    defaults : mapping
+        What is taken where neither is given.
+    """
+    line, usual = "", dict(defaults)
+    if run is not None:
+        line, inputs = run_inputs(run)
+        for name in ("words", "references"):
+            spread = f"sd_{name.removesuffix('s')}"
+            if inputs[name] == [1] < (given[name] or [1]) and given[spread] is None:
+                raise UserError(
+                    f"--{spread.replace('_', '-')}: expected a number, since {run.path} has one word there and"
+                    " does not tell how far synonyms differ, got none: give it"
+                )
+        usual |= inputs
+    options = SimpleNamespace(
+        **{name: usual.get(name) if value is None else value for name, value in given.items()}
+    )
+    for difference in options.difference:
+        if not 0 < options.frequency + difference < 1:
+            raise UserError(
+                f"--difference: expected frequency + difference between 0 and 1, got "
+                f"{options.frequency + difference:g}: lower it"
+            )
+    tables = _tables(options)
+    titles = (
+        f"A gap, power {options.power:g} at alpha {options.alpha:g} over {options.family} tests:",
+        "\nA gap beyond what the choice of words makes (`ceiling`: with endlessly many prompts):",
+        "\nPresence of an object, exact paired test:",
+    )
+    lines = [printable(line)] if line else []
+    for title, one in zip(titles, tables.values(), strict=True):
+        lines += [title, one.to_string(index=False, float_format="{:.3g}".format)]
+    table = pd.concat([one.assign(quantity=name) for name, one in tables.items()], ignore_index=True)
+    table = table[["quantity", *table.columns.drop("quantity")]]
+    return Result("\n".join(lines), table, partial(_draw, table, options.power))
+
+
+def _draw(table: pd.DataFrame, power: float) -> Drawn:
+    """Prompts by difference, a colour for each number of seeds."""
+    labels = []
+    for row in table.to_dict("records"):
+        words = [counted(int(row[name]), name[:-1]) for name in ("words", "references") if row[name] > 0]
+        size = row["difference"] if row["quantity"] == "presence" else row["gap"]
+        labels.append(f"{row['quantity'].split()[0]} {size:.3g}" + (f", {listed(words)}" if words else ""))
+    seeds = [counted(int(number), "seed") for number in table["seeds"]]
+    rows = pd.DataFrame({"label": labels, "value": table["prompts"], "series": seeds})
+    title = f"Prompts that find a difference with a power of {power:g}"
+    caption = "A gap against 0, a gap against words, and a difference of the presence of an object."
+    return draw_dots("power", title, caption, rows, "prompts", log=True, noun="difference")
+
+
+def _tables(options: SimpleNamespace) -> dict[str, pd.DataFrame]:
     """The tables of power for every combination of the options: of gaps, of gaps against words, of presence."""
     common = {"power": options.power, "alpha": options.alpha / options.family}
     spread = {"sd_prompt": options.sd_prompt, "sd_seed": options.sd_seed}

@@ -103,8 +103,9 @@ class AttentionSums:
     """Sums of the probabilities of the denoiser's cross-attention layers over the calls of one block.
 
     Of each layer that enters the maps (rows, heads, pixels, columns): each head's map is resized by itself in a mean.
-    Also each layer by itself, heads averaged, in `bins` bins of calls (0 for none). `call` returns the call under way,
-    or None. `columns`: by row of the batch, the positions of the text that have a column, from the same one on.
+    Also each layer by itself, heads averaged or (`head_maps`) apart, in `bins` bins of calls (0 for none). `call`
+    returns the call under way, or None. `columns`: by row of the batch, the positions of the text that have a column,
+    from the same one on.
     HookError for a denoiser without such a layer, or whose attention is not a plain softmax.
     """
 
@@ -114,9 +115,14 @@ class AttentionSums:
     columns: tuple[tuple[int, ...], ...] = ()
 
     def __init__(
-        self, pipe: Any, call: Callable[[], Call | None], definition: Definition, bins: int = 0
+        self,
+        pipe: Any,
+        call: Callable[[], Call | None],
+        definition: Definition,
+        bins: int = 0,
+        head_maps: bool = False,
     ) -> None:
-        self._call, self.definition, self._bins = call, definition, bins
+        self._call, self.definition, self._bins, self._head_maps = call, definition, bins, head_maps
         layers = self._attention_layers(pipe)
         self.entering = {layer.address: layer for layer in self._select_layers(layers)}
         self.layers = layers if bins else list(self.entering.values())
@@ -132,7 +138,7 @@ class AttentionSums:
             tuple[str, ...], list[tuple[Tensor, Tensor]]
         ] = {}  # sums by parts, with indicators
         self._heat: Tensor | None = None  # the maps, once the last planned call has ended
-        self._binned: dict[str, Tensor] = {}  # (rows, bins, pixels, columns), by layer
+        self._binned: dict[str, Tensor] = {}  # (rows, bins, heads or 1, pixels, columns), by layer
         self._calls: list[int] = []  # in each bin, where there are several
 
     def _attention_layers(self, pipe: Any) -> list[AttentionLayer]:
@@ -273,10 +279,22 @@ class AttentionSums:
                 self._sums, self._together or (layer.address,), (rows, layer.heads, *shape), device
             )
             total[where].add_(probabilities.to(total.device))
-        if self._bins:
-            total = _zeros(self._binned, layer.address, (rows, len(self._calls) or 1, *shape), device)
-            number = self._bin_of[call.number] if self._calls else 0
-            total[where[0], number].add_(probabilities.sum(dim=1), alpha=1 / layer.heads)
+        self._accumulate_bins(layer, where, probabilities, call)
+
+    def _accumulate_bins(
+        self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call
+    ) -> None:
+        """Add probabilities, as of `_accumulate`, to the layer's sum of the call's bin; nothing without bins."""
+        if not self._bins:
+            return
+        heads = layer.heads if self._head_maps else 1
+        size = self.latent[0], len(self._calls) or 1, heads, *probabilities.shape[2:]
+        total = _zeros(self._binned, layer.address, size, probabilities.device)
+        number = self._bin_of[call.number] if self._calls else 0
+        if self._head_maps:
+            total[where[0], number, where[1]].add_(probabilities)
+        else:
+            total[where[0], number, 0].add_(probabilities.sum(dim=1), alpha=1 / layer.heads)
 
     def end_call(self, call: Call) -> None:
         """Add what waits; after the last planned call combine the sums to maps, before the VAE needs the memory."""
@@ -344,12 +362,14 @@ class AttentionSums:
         if not self._bins:
             return None
         size, layers = self.latent[1:], {layer.address: layer for layer in self.layers}
-        values = {
+        by_head = {
             address: total.mT.unflatten(-1, layers[address].size(*size)).cpu().numpy()
             for address, total in self._binned.items()
         }
+        values = {address: maps.mean(axis=2) for address, maps in by_head.items()}
         heads = {address: layers[address].heads for address in values}
-        return LayerMaps(values, tuple(self._calls) or (calls,), heads, size, self.columns, self.adds_tokens)
+        about = tuple(self._calls) or (calls,), heads, size, self.columns, self.adds_tokens
+        return LayerMaps(values, *about, by_head if self._head_maps else None)
 
 
 class RefineSums(AttentionSums):

@@ -54,7 +54,12 @@ class FinalSums(AttentionSums):
     adds_tokens = True
 
     def __init__(
-        self, pipe: Any, call: Callable[[], Call | None], definition: Definition, bins: int = 0
+        self,
+        pipe: Any,
+        call: Callable[[], Call | None],
+        definition: Definition,
+        bins: int = 0,
+        head_maps: bool = False,
     ) -> None:
         self._architecture = architecture_of(pipe)
         self._reading, self._reads_outputs = definition.reading, definition.reading == "output"
@@ -66,7 +71,7 @@ class FinalSums(AttentionSums):
             )
         if not definition.layers:
             definition = replace(definition, layers=self._architecture.word_layers(pipe))
-        super().__init__(pipe, call, definition, bins)
+        super().__init__(pipe, call, definition, bins, head_maps)
         self._together = tuple(self.entering) if definition.combine == "mean" else ()
         self.entering = {address: replace(layer, heads=1) for address, layer in self.entering.items()}
         self._was_read = True  # while no layer runs
@@ -157,6 +162,10 @@ class FinalSums(AttentionSums):
             attention = torch.cat([attention[..., :-1] / attention[..., -1:], attention[..., -1:]], dim=-1)
         mean, everywhere = attention.mean(dim=1, keepdim=True), (slice(None), slice(None))
         self._accumulate(replace(layer, heads=1), everywhere, mean, call)
+        super()._accumulate_bins(layer, everywhere, attention, call)
+
+    def _accumulate_bins(self, *arguments: Any) -> None:
+        """Add nothing: `_read_attention` adds the heads, which `_accumulate` is given the mean of."""
 
     def word_maps(self, refine: AttentionSums | None) -> WordMaps:
         """Return the heat maps of every row by the definition and, unless outputs are read, of all the text."""

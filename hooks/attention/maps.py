@@ -180,6 +180,8 @@ class LayerMaps:
         Of the latent; of a transformer, of the grid of patches.
     columns, adds_tokens
         As in `WordMaps`; a last column is the mass of all the text, where the definition has it.
+    by_head : dict of str to ndarray, shape (rows, bins, heads, columns, h, w), or None
+        By address, each head's maps, of which `values` are the mean; None if they were not kept.
     """
 
     values: dict[str, np.ndarray] = field(repr=False)
@@ -188,13 +190,21 @@ class LayerMaps:
     size: tuple[int, int]
     columns: tuple[tuple[int, ...], ...] = field(repr=False)
     adds_tokens: bool = field(default=False, repr=False)
+    by_head: dict[str, np.ndarray] | None = field(default=None, repr=False)
 
     @property
     def layers(self) -> tuple[str, ...]:
         """Addresses of the attention layers that have maps."""
         return tuple(self.values)
 
-    def word(self, row: int, tokens: Sequence[int], layer: str | None, step: int | None) -> np.ndarray:
+    def word(
+        self,
+        row: int,
+        tokens: Sequence[int],
+        layer: str | None,
+        step: int | None,
+        head: int | None = None,
+    ) -> np.ndarray:
         """Return a word's map in one layer, at that layer's resolution, or in the mean of layers, at the latent's.
 
         Parameters
@@ -207,6 +217,8 @@ class LayerMaps:
             Address of a layer; None is their mean, a layer weighed by its number of heads.
         step : int or None
             Bin of calls, from 0; None is the sum over the bins.
+        head : int or None
+            Of a layer whose heads were kept; None is their mean.
 
         Returns
         -------
@@ -225,7 +237,8 @@ class LayerMaps:
         bins = slice(None) if step is None else slice(step, step + 1)
 
         def layer_map(address: str) -> np.ndarray:
-            small = self.values[address][row, bins][:, positions].sum(axis=0)
+            values = self.values[address] if head is None else self.by_head[address][:, :, head]
+            small = values[row, bins][:, positions].sum(axis=0)
             small = small.mean(axis=0, dtype=np.float32)
             return small * np.float32(len(positions)) if self.adds_tokens else small
 

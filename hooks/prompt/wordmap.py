@@ -196,14 +196,39 @@ class WordMap:
         """
         return self._slice_map("step", self._slice[0], number)
 
-    def _slice_map(self, method: str, layer: str | None, step: int | None) -> WordMap:
-        """Return the map of a layer (None: mean of all) and a bin of calls (None: all); `method` is for the error."""
+    def head(self, address: str) -> tuple[WordMap, ...]:
+        """Return the maps of the heads of one attention layer, in their order; HookError if not recorded.
+
+        Parameters
+        ----------
+        address : str
+            As of `layer`, whose map is the mean of these.
+
+        Raises
+        ------
+        HookError
+            If `head_maps` was not requested, or there is no such layer.
+        """
+        if self._kept is None or self._kept.by_head is None:
+            raise HookError("WordMap.head: the heads were averaged: pass head_maps=True to Probe")
+        self.layer(address)  # refuses one that is not there
+        heads = range(self._kept.by_head[address].shape[2])
+        return tuple(self._slice_map("head", address, self._slice[1], number) for number in heads)
+
+    def _slice_map(
+        self, method: str, layer: str | None, step: int | None, head: int | None = None
+    ) -> WordMap:
+        """Return the map of a layer (None: mean of all), a bin of calls (None: all) and a head (None: mean of all).
+
+        `method` is for the error.
+        """
         if self._kept is None:
             raise HookError(
                 f"WordMap.{method}: only the whole map was summed: pass layer_maps=1 or more to Probe"
             )
-        values = self._kept.word(self.row, self.positions, layer, step)
+        values = self._kept.word(self.row, self.positions, layer, step, head)
         parts = ["mean of layers" if layer is None else layer]
+        parts += [] if head is None else [f"head {head}"]
         if step is not None:
             first = sum(self._kept.calls[:step])
             parts.append(f"calls {first} to {first + self._kept.calls[step] - 1}")

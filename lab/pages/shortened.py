@@ -47,6 +47,7 @@ LINES = (
     (r"\bdocs/how_to/trace\.yaml", "trace.yaml", "a copy that is made small"),
     (r"\bt00010-", "t00000-", "the prompt with an umbrella is the first of two"),
     (r'"steps": 10\b', '"steps": 2', "fewer steps"),
+    (r"\bnum_inference_steps=10\b", "num_inference_steps=2", "fewer steps"),
     (r"generator=generators\)", "generator=generators, num_inference_steps=10)", "fewer steps"),
     (r"^(triptych power --gap 0.1 --sd-prompt 0.25)$", r"\1 --simulations 50", "fewer simulations"),
 )

@@ -12,11 +12,11 @@ from typing import Any
 from hooks.architectures.registry import architectures
 from lab.pages.blocks import ROOT
 from lab.templates import render
-from triptych.verify.record import FAIL, PASS, UNTESTED
+from triptych.verification.record import FAIL, PASS, UNTESTED
 
 SUPERSCRIPT = str.maketrans("0123456789,", "⁰¹²³⁴⁵⁶⁷⁸⁹˒")
 STORED = ROOT / "docs/validation/verified"
-COLUMNS = {  # of the checks of `triptych.verify.verification`
+COLUMNS = {  # of the checks of `triptych.verification.verification`
     "image": ("images",),
     "maps": ("word maps", "word maps of daam"),
     "captures": (

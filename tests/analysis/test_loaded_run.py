@@ -72,7 +72,7 @@ def test_figures_are_those_of_the_report_before_there_is_one(loaded):
     with pytest.raises(UserError, match="expected a plot, got 'gap-layer': did you mean gap-layers"):
         loaded.plot("gap-layer")
     with pytest.raises(UserError, match="no object was looked for"):
-        loaded.object_finding()
+        loaded.objects()
 
 
 def test_a_gallery_is_chosen_and_sorted(loaded):

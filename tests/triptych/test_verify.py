@@ -10,8 +10,9 @@ from hooks.recorder import Recorder
 from lab.pages import verified
 from tests.analysis.access import faults
 from tests.benchmarks.verified import BUNDLED, KINDS, STORED, UNETS, verify
-from triptych.verify import setups, verification
-from triptych.verify.softmax import UntestableError
+from triptych.verification import setups, verification
+from triptych.verification.record import FAIL, PASS, Line, Verification
+from triptych.verification.softmax import UntestableError
 
 QUICK = ("images", "word maps", "latents", "x₀ of the last step", "final latent and image", "text states")
 
@@ -100,3 +101,15 @@ def test_every_family_is_right(kind, tmp_path, capsys):
     assert {name: now[name] for name in now.keys() - machines} == {
         name: then[name] for name in then.keys() - machines
     }
+
+
+def test_a_verification_is_a_table_and_a_figure():
+    lines = (Line("images", PASS, "the same", {"largest": 0.0}), Line("LoRA", FAIL, "a <b> differs", {}))
+    found = Verification({"model": {"id": "toyworld"}}, lines)
+    assert found.table["status"].to_list() == [PASS, FAIL] and found.failed
+    assert "a &lt;b&gt; differs" in found._repr_html_() and repr(found).endswith(
+        "1 pass, 1 fail, 0 cannot be tested"
+    )
+    axes = found.plot().figure.axes[0]
+    assert [one.get_text() for one in axes.get_yticklabels()] == ["images", "LoRA"]
+    assert [one.get_text() for one in axes.get_xticklabels()] == [FAIL, "cannot be tested", PASS]

@@ -40,8 +40,7 @@ def work(arguments: argparse.Namespace) -> None:
     if len(paths) < 2:
         raise UserError(f"runs: expected two or more run directories, got {len(paths)}: name another")
     command_line.writable(out, folder=True)
-    runs = [open_run(path) for path in paths]
-    comparison = compared(runs, **options)
+    comparison = compared([*map(open_run, paths)], **options)
     comparison.write(out)
     print(repr(comparison))
     print(f"tables and figures: {out}; page: {out / PAGE}")

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from probes import command_line
+
+if TYPE_CHECKING:
+    from analysis.report.result import Result
 
 ABOUT = ("objects", "questions", "attributes")
 
@@ -66,20 +70,19 @@ def parser() -> command_line.Parser:
     return main
 
 
-def work(options: argparse.Namespace) -> None:
-    """Write sheets on which people label images, or store their answers, and print what was done."""
+def result(options: argparse.Namespace) -> Result:
+    """Return the questions of a sheet that is written, or people's answers, which are stored."""
     from analysis.studies.labels.command import read_answers, write_sheet
     from probes.runs.missing import open_run
 
     run = open_run(options.run)
     if options.command == "read":
-        print(read_answers(run, options.labels, replace=options.replace))
-        return
+        return read_answers(run, options.labels, replace=options.replace)
     command_line.writable(options.out, folder=True)
-    choice = {
-        "about": options.about,
-        "images": options.images,
-        "extra": options.objects,
-        "seed": options.seed,
-    }
-    print(write_sheet(run, options.out, **choice))
+    more = {"about": options.about, "images": options.images, "extra": options.objects, "seed": options.seed}
+    return write_sheet(run, options.out, **more)
+
+
+def work(options: argparse.Namespace) -> None:
+    """Write sheets on which people label images, or store their answers, and print what was done."""
+    print(result(options))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probes import command_line
-from probes.errors import UserError, printable
+
+if TYPE_CHECKING:
+    from analysis.report.result import Result
 
 OF_RUN = {  # what a run tells, and what is taken without one
     "--gap": [0.2, 0.5, 1.0],
@@ -93,49 +95,23 @@ def parser() -> command_line.Parser:
     return main
 
 
+def result(options: argparse.Namespace) -> Result:
+    """Return the tables of statistical power that the options ask for."""
+    from analysis.studies.power import power
+    from probes.runs.missing import open_run
+
+    defaults = {flag[2:].replace("-", "_"): value for flag, value in OF_RUN.items()}
+    return power(open_run(options.run) if options.run else None, vars(options), defaults)
+
+
 def work(options: argparse.Namespace) -> None:
     """Print tables of statistical power, and write them with ``--out``; UserError for a wrong or missing input."""
-    usual = {flag[2:].replace("-", "_"): value for flag, value in OF_RUN.items()}
-    if options.run:
-        from analysis.studies.power import run_inputs
-        from probes.runs.missing import open_run
-
-        line, inputs = run_inputs(open_run(options.run))
-        print(printable(line))
-        for name in ("words", "references"):
-            spread = f"sd_{name.removesuffix('s')}"
-            if inputs[name] == [1] < (getattr(options, name) or [1]) and getattr(options, spread) is None:
-                raise UserError(
-                    f"--{spread.replace('_', '-')}: expected a number, since {options.run} has one word there and"
-                    " does not tell how far synonyms differ, got none: give it"
-                )
-        usual |= inputs
-    for name, value in usual.items():
-        if getattr(options, name) is None:
-            setattr(options, name, value)
-    for difference in options.difference:
-        if not 0 < options.frequency + difference < 1:
-            raise UserError(
-                f"--difference: expected frequency + difference between 0 and 1, got "
-                f"{options.frequency + difference:g}: lower it"
-            )
     if options.out:
         command_line.writable(options.out)
-    import pandas as pd
-
-    from analysis.studies.power import power_tables
-    from probes.csv_text import csv_bytes
-    from probes.runs.parts import write_bytes
-
-    tables = power_tables(options)
+    found = result(options)
     if options.out:
-        every = pd.concat([table.assign(quantity=name) for name, table in tables.items()])
-        write_bytes(options.out, csv_bytes(every[["quantity", *every.columns.drop("quantity")]]))
-    titles = (
-        f"A gap, power {options.power:g} at alpha {options.alpha:g} over {options.family} tests:",
-        "\nA gap beyond what the choice of words makes (`ceiling`: with endlessly many prompts):",
-        "\nPresence of an object, exact paired test:",
-    )
-    for title, table in zip(titles, tables.values(), strict=True):
-        print(title)
-        print(table.to_string(index=False, float_format="{:.3g}".format))
+        from probes.csv_text import csv_bytes
+        from probes.runs.parts import write_bytes
+
+        write_bytes(options.out, csv_bytes(found.table))
+    print(found)

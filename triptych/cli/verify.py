@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from probes import command_line
 from probes.errors import printable
+
+if TYPE_CHECKING:
+    from triptych.verification.record import Verification
 
 
 def parser() -> command_line.Parser:
@@ -33,20 +37,20 @@ def parser() -> command_line.Parser:
     return main
 
 
-def work(arguments: argparse.Namespace) -> int:
-    """Verify a model, print each line and write JSON and page; return 1 if a check fails, else 0."""
-    from triptych.verify.record import FAIL
-    from triptych.verify.verification import verify
+def result(arguments: argparse.Namespace) -> Verification:
+    """Verify a model, print each line, write JSON and page; return the verification."""
+    from triptych.verification.verification import verify
 
     options = vars(arguments)
-    model, out, _ = (options.pop(name) for name in ("model", "out", "stages"))
+    model, out = options.pop("model"), options.pop("out")
+    options.pop("stages", None)
     folder = command_line.writable(out or Path(f"verify-{Path(model).stem}"), folder=True)
-    verification = verify(
-        model,
-        folder,
-        lambda line: print(printable(f"{line.status:<16}  {line.check}: {line.text}"), flush=True),
-        **options,
-    )
+    verification = verify(model, folder, lambda line: print(printable(str(line)), flush=True), **options)
     verification.write(folder)
     print(f"{verification}; page: {folder / 'verify.html'}; to hand it back: {folder / 'verify.json'}")
-    return 1 if any(line.status == FAIL for line in verification.lines) else 0
+    return verification
+
+
+def work(arguments: argparse.Namespace) -> int:
+    """Verify a model, print each line and write JSON and page; return 1 if a check fails, else 0."""
+    return int(result(arguments).failed)

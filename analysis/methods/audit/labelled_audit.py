@@ -73,6 +73,11 @@ class LabelledAudit:
         return [*super().__dir__(), *TABLES]
 
     @property
+    def table(self) -> pd.DataFrame:
+        """The shares."""
+        return self.shares
+
+    @property
     def findings(self) -> pd.DataFrame:
         """The sentences of the page: ``question`` and ``sentence``, from the adjusted tests of the whole page."""
         return ListedTexts(sentences(self.tables, self.design), columns=["question", "sentence"])

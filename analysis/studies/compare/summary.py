@@ -118,6 +118,11 @@ class RunComparison:
     values: pd.DataFrame
     level: float = 0.95
 
+    @property
+    def table(self) -> pd.DataFrame:
+        """The differences."""
+        return self.differences
+
     def plot(self, contrast: str | None = None) -> Drawn:
         """Draw the headline gaps of every run and the differences of every two.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
@@ -14,8 +15,11 @@ from PIL import Image
 
 from analysis.metrics.skin_tone import monk_colours
 from analysis.report.environment import environment
+from analysis.report.figures.dots import draw_dots
+from analysis.report.figures.style import Drawn
 from analysis.report.format import counted
 from analysis.report.gallery import encode
+from analysis.report.result import Result
 from analysis.studies.labels.form import (
     ANNOTATOR,
     fingerprint,
@@ -47,8 +51,8 @@ def write_sheet(
     images: int | None = None,
     extra: int | None = None,
     seed: int = 0,
-) -> str:
-    """Write questions about images chosen at random into a folder, as one page; return what to do with it."""
+) -> Result:
+    """Write questions about images chosen at random into a folder, as one page; return them, and what to do with it."""
     kind = choose_kind(run, about)
     if extra is not None and kind is not OBJECTS:
         raise UserError(f"--objects: expected a sheet about objects, got one about {kind.name}: leave it out")
@@ -57,10 +61,11 @@ def write_sheet(
     page = render_sheet(questions, dict(zip(samples, run.images(samples))), run.config.name, kind)
     path = out / SHEET
     write_bytes(path, page.encode())
-    return (
+    text = (
         f"{path}: {counted(len(questions), 'question')} about {counted(len(samples), 'image')}; open it in a browser,"
         f" export, then: triptych labels read {run.path} labels.csv"
     )
+    return Result(text, questions, partial(_draw_counts, questions["question"], "Questions on the sheet"))
 
 
 def render_sheet(
@@ -113,11 +118,19 @@ def choose_kind(run: Run, name: str | None = None) -> LabelKind:
     return kind
 
 
-def read_answers(run: Run, files: Sequence[Path], *, replace: bool = False) -> str:
-    """Store people's labels in a run, and measure them; return what there is to say."""
+def read_answers(run: Run, files: Sequence[Path], *, replace: bool = False) -> Result:
+    """Store people's labels in a run, and measure them; return all that are stored, and what there is to say."""
     kind, rows = read_files(run, files)
     stored = store(run, kind, rows, replace=replace)
-    return "\n".join(kind.measure(run, stored))
+    draw = partial(_draw_counts, stored[kind.question], "Labels by question", stored[ANNOTATOR])
+    return Result("\n".join(kind.measure(run, stored)), stored, draw)
+
+
+def _draw_counts(names: pd.Series, title: str, series: pd.Series | None = None) -> Drawn:
+    """How often each name stands in a column, by another column."""
+    table = pd.DataFrame({"label": names.astype(str), "series": "" if series is None else series.astype(str)})
+    counts = table.value_counts(sort=False).rename("value").reset_index()
+    return draw_dots("labels", title, "How many there are of each.", counts, "number", noun="question")
 
 
 def read_files(run: Run, files: Sequence[Path]) -> tuple[LabelKind, pd.DataFrame]:

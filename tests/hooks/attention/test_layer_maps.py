@@ -83,3 +83,24 @@ def test_maps_that_were_not_asked_for(toy):
         _ = probed(toy).layer_maps
     with pytest.raises(HookError, match=r"Probe\.maps: not asked for"):
         _ = probed(toy, word_maps=False).maps
+
+
+def test_heads_apart_are_those_of_the_model_and_their_mean_the_layers(toy):
+    recordings = recorded(toy, lambda: draw(toy, TWO, num_inference_steps=STEPS))
+    probe = probed(toy, head_maps=True)
+    plain = probed(toy, layer_maps=1).layer_maps.values
+    for address, maps in probe.layer_maps.by_head.items():
+        expected = recordings[address][:, 2:].sum(0).mT.numpy()  # (rows, heads, tokens, pixels)
+        np.testing.assert_allclose(maps[:, 0].reshape(expected.shape), expected, atol=1e-5)
+        np.testing.assert_allclose(probe.layer_maps.values[address], plain[address], atol=1e-5)
+        heads = probe.word_map("umbrella").head(address)
+        assert len(heads) == probe.layer_maps.heads[address] and "head 1" in heads[1].definition
+        layer = probe.word_map("umbrella").layer(address)
+        np.testing.assert_allclose(np.mean([one.values for one in heads], axis=0), layer.values, atol=1e-6)
+
+
+def test_heads_that_were_averaged_say_what_to_ask_for(toy):
+    with pytest.raises(HookError, match="the heads were averaged: pass head_maps=True to Probe"):
+        probed(toy, layer_maps=1).word_map("umbrella").head("unet.mid.attn.0.cross")
+    with pytest.raises(HookError, match="layer: expected one of unet"):
+        probed(toy, head_maps=True).word_map("umbrella").head("unet.mid")

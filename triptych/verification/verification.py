@@ -14,10 +14,10 @@ from probes.errors import first_line
 from probes.models import loading
 from probes.models.weights import deterministic
 from triptych.installation import NAMED, version
-from triptych.verify import setups
-from triptych.verify.checks import Checks, Outcome
-from triptych.verify.record import FAIL, PASS, UNTESTED, Line, Verification
-from triptych.verify.softmax import UntestableError
+from triptych.verification import setups
+from triptych.verification.checks import Checks, Outcome
+from triptych.verification.record import FAIL, PASS, UNTESTED, Line, Verification
+from triptych.verification.softmax import UntestableError
 
 CHECKS: dict[str, Callable[[Checks], Outcome]] = {
     "versions": Checks.versions,

@@ -8,6 +8,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+from analysis.report.figures.dots import draw_dots
+from analysis.report.figures.style import Drawn
+from analysis.report.result import shown_in_notebook
+
 PASS, FAIL, UNTESTED = "pass", "fail", "cannot be tested"
 _STYLE = """:root { color-scheme: light dark; color: CanvasText; background: Canvas }
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em }
@@ -27,10 +33,16 @@ class Line:
     text: str
     numbers: dict[str, Any]
 
+    def __str__(self) -> str:
+        return f"{self.status:<16}  {self.check}: {self.text}"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Verification:
-    """The lines of one verification, and what was verified (by name), where and with what settings."""
+    """The lines of one verification, and what was verified (by name), where and with what settings.
+
+    A notebook shows them.
+    """
 
     about: dict[str, dict[str, Any]]
     lines: tuple[Line, ...]
@@ -38,6 +50,28 @@ class Verification:
     def __str__(self) -> str:
         states = [line.status for line in self.lines]
         return ", ".join(f"{states.count(status)} {status}" for status in (PASS, FAIL, UNTESTED))
+
+    @property
+    def failed(self) -> bool:
+        """Whether a check failed."""
+        return any(line.status == FAIL for line in self.lines)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The lines: ``check``, ``status``, ``text``, and its ``numbers`` by name."""
+        return pd.DataFrame([asdict(line) for line in self.lines])
+
+    def plot(self) -> Drawn:
+        """Draw the outcome of every check."""
+        states = (FAIL, UNTESTED, PASS)
+        rows = self.table.assign(label=self.table["check"], value=self.table["status"].map(states.index))
+        return draw_dots("verify", f"{self.about['model']['id']}: {self}", "", rows, "", ticks=states)
+
+    def __repr__(self) -> str:
+        return "\n".join([*map(str, self.lines), str(self)])
+
+    def _repr_html_(self) -> str:
+        return shown_in_notebook(str(self), self.table[["check", "status", "text"]])
 
     def write(self, folder: Path) -> None:
         """Write ``verify.json``, a check in each line, and ``verify.html`` into a folder."""

@@ -30,7 +30,7 @@ from probes.models.loading import LoadedModel
 from probes.models.weights import weight_hash
 from probes.stages.batch_generation import call_pipeline
 from triptych.installation import requirements, unmet_requirements, version_lines
-from triptych.verify.softmax import EagerMaps, UntestableError, find_places, listening, replaced
+from triptych.verification.softmax import EagerMaps, UntestableError, find_places, listening, replaced
 
 Outcome = tuple[bool, str, dict[str, Any]]  # whether it passed, a sentence, and its numbers
 WORDS = ("woman", "man", "person")  # one token of most tokenizers each

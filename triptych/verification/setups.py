@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from triptych.verify.checks import Checks, Outcome, optional, outcome
-from triptych.verify.softmax import UntestableError
+from triptych.verification.checks import Checks, Outcome, optional, outcome
+from triptych.verification.softmax import UntestableError
 
 CONFIG = {
     "prompts": [
@@ -76,12 +76,15 @@ def quantized(checks: Checks) -> Outcome:
 
 def run(model: str, call: dict[str, Any], device: str, dtype: str, folder: Path) -> Outcome:
     """A run of eight prompts, three words a side, through the report: z₀ with its interval, the synonym control."""
-    from triptych.api import run as run_stages
+    from analysis.loaded_run import load_run
+    from triptych.request import read_request
+    from triptych.stages import run as run_stages
 
     sampler = {key: call[key] for key in ("steps", "height", "width")}
     generate = {"device": device, "dtype": dtype, "workers": 1}
     config = {"model": model, "sampler": sampler, "generate": generate, "out": str(folder / "run"), **CONFIG}
-    made = run_stages(config, overwrite=True, progress=False)
+    planned, _ = run_stages(read_request(config, {}, overwrite=True, quiet=True))
+    made = load_run(planned.out_path)
     z0 = made.z0
     numbers = {"gap": z0.gap, "low": z0.interval[0], "high": z0.interval[1], "prompts": z0.n}
     numbers |= {"word_gap": z0.word_gap, "word_low": z0.word_interval[0], "word_high": z0.word_interval[1]}
