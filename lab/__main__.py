@@ -22,7 +22,7 @@ VERBS = {
 
 
 @dataclass(frozen=True)
-class Part:
+class Command:
     """A part of the laboratory: what it makes, how long that takes, and which page of the docs it is for.
 
     ``target`` is a module that is run as a command, or a module and its `Trainer` or function, with a colon between.
@@ -41,15 +41,15 @@ _TOYWORLD, _MITIGATION = "docs/validation/toyworld.md", "docs/validation/mitigat
 _DETECTORS, _QUESTIONS = "docs/validation/detectors.md", "docs/validation/questions.md"
 _LONG = "minutes to hours"
 PARTS = (
-    Part("train", "base", "lab.train.base.train:TRAINER", "toyworld, -mirror, -null, CLIP", "hours"),
-    Part("train", "synonyms", "lab.train.base.synonyms:TRAINER", "toyworld-synonyms, -null", _LONG),
-    Part("train", "work", "lab.train.work.train:TRAINER", "toyworld-work, -null", "hours"),
-    Part(
+    Command("train", "base", "lab.train.base.train:TRAINER", "toyworld, -mirror, -null, CLIP", "hours"),
+    Command("train", "synonyms", "lab.train.base.synonyms:TRAINER", "toyworld-synonyms, -null", _LONG),
+    Command("train", "work", "lab.train.work.train:TRAINER", "toyworld-work, -null", "hours"),
+    Command(
         "train", "located", "lab.train.located.train:TRAINER", "toyworld-cross-4, -5, -coded-null", "minutes"
     ),
-    Part("train", "dit", "lab.train.dit.train:TRAINER", "toyworld-dit, -null", "hours; minutes on a GPU"),
+    Command("train", "dit", "lab.train.dit.train:TRAINER", "toyworld-dit, -null", "hours; minutes on a GPU"),
     *(
-        Part("train", name, f"lab.train.networks:TRAINERS.{name}", made, time)
+        Command("train", name, f"lab.train.networks:TRAINERS.{name}", made, time)
         for name, made, time in (
             ("sam", "the small Segment Anything", "minutes"),
             ("grounding-dino", "the small Grounding DINO", "an hour"),
@@ -61,20 +61,20 @@ PARTS = (
             ("vqa", "the small network that answers questions", "minutes"),
         )
     ),
-    Part("measure", "base", "lab.train.base.measure:measure", "nouns and frequencies", _LONG, _TOYWORLD),
-    Part("measure", "synonyms", "lab.train.base.synonyms:measure", "synonyms' pictures", _LONG, _TOYWORLD),
-    Part("measure", "located", "lab.train.located.measure:measure", "total effects", _LONG, _TOYWORLD),
-    Part("measure", "work", "lab.train.work.measure:measure", "leans and skins", _LONG, _TOYWORLD),
-    Part(
+    Command("measure", "base", "lab.train.base.measure:measure", "nouns and frequencies", _LONG, _TOYWORLD),
+    Command("measure", "synonyms", "lab.train.base.synonyms:measure", "synonyms' pictures", _LONG, _TOYWORLD),
+    Command("measure", "located", "lab.train.located.measure:measure", "total effects", _LONG, _TOYWORLD),
+    Command("measure", "work", "lab.train.work.measure:measure", "leans and skins", _LONG, _TOYWORLD),
+    Command(
         "measure", "detectors", "lab.train.detectors.measure:measure", "readers' accuracy", _LONG, _DETECTORS
     ),
-    Part(
+    Command(
         *("measure", "features", "lab.train.features.measure:measure", "what features tell", "minutes"),
         "docs/reference/features.md",
     ),
-    Part("measure", "vqa", "lab.train.questions.measure:measure", "answers' accuracy", _LONG, _QUESTIONS),
+    Command("measure", "vqa", "lab.train.questions.measure:measure", "answers' accuracy", _LONG, _QUESTIONS),
     *(
-        Part("measure", name, f"lab.validate.{module}", made, time, f"docs/validation/{page}.md")
+        Command("measure", name, f"lab.validate.{module}", made, time, f"docs/validation/{page}.md")
         for name, module, made, time, page in (
             ("alignment", "alignment", "R-precision, captions, FID, KID", "minutes", "alignment"),
             ("calibration", "models.calibrate", "gaps beside what was planted", _LONG, "calibration"),
@@ -90,30 +90,34 @@ PARTS = (
             ("word-maps", "word_maps", "word maps beside exact masks", _LONG, "word_maps"),
         )
     ),
-    Part("page", "toyworld", "lab.pages.toyworld", "how well models were taught", "seconds", _TOYWORLD),
-    Part("page", "detectors", "lab.train.pages:detectors_page", "detectors' accuracy", "seconds", _DETECTORS),
-    Part("page", "questions", "lab.train.pages:questions_page", "answers' accuracy", "seconds", _QUESTIONS),
-    Part(
+    Command("page", "toyworld", "lab.pages.toyworld", "how well models were taught", "seconds", _TOYWORLD),
+    Command(
+        "page", "detectors", "lab.train.pages:detectors_page", "detectors' accuracy", "seconds", _DETECTORS
+    ),
+    Command(
+        "page", "questions", "lab.train.pages:questions_page", "answers' accuracy", "seconds", _QUESTIONS
+    ),
+    Command(
         *("page", "word-maps", "lab.validate.word_maps_page", "word maps' accuracy", "seconds"),
         "docs/validation/word_maps.md",
     ),
-    Part(
+    Command(
         *("page", "reproduction", "lab.papers.reproduce", "what three papers print, recomputed", "seconds"),
         "docs/validation/reproduction.md",
     ),
-    Part(
+    Command(
         "page", "default-run", "lab.pages.default_run", "blocks on the default run", "seconds", "docs/start/"
     ),
-    Part(
+    Command(
         *("page", "report-picture", "lab.pages.report_picture", "the picture of a report", "seconds"),
         "docs/explanation/reading_the_report.md",
     ),
-    Part("page", "figure", "lab.pages.page_figure", "the picture of heat maps", "seconds", "docs/images/"),
-    Part(
+    Command("page", "figure", "lab.pages.page_figure", "the picture of heat maps", "seconds", "docs/images/"),
+    Command(
         "page", "verified", "lab.pages.verified", "verified models", "seconds", "docs/validation/verified.md"
     ),
     *(
-        Part(
+        Command(
             "page",
             name.replace("_", "-"),
             f"lab.pages.{module}",
@@ -140,7 +144,7 @@ def listing() -> str:
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
-def run(part: Part, argv: Sequence[str]) -> int:
+def run(part: Command, argv: Sequence[str]) -> int:
     """Run a part, and return the exit status."""
     from lab import commands
 

@@ -28,7 +28,7 @@ def printed_agreement(printed: float, recomputed: float, decimals: int) -> str:
 
 
 @dataclass(frozen=True)
-class Cell:
+class PrintedCell:
     """One printed number beside the recomputed one."""
 
     name: str
@@ -49,7 +49,7 @@ class PrintedTable:
     quantity: str
     table: str
     equation: str
-    cells: tuple[Cell, ...]
+    cells: tuple[PrintedCell, ...]
 
     @property
     def counts(self) -> Counter[str]:
@@ -57,7 +57,7 @@ class PrintedTable:
         return Counter(cell.agrees for cell in self.cells)
 
     @property
-    def disagreeing(self) -> list[Cell]:
+    def disagreeing(self) -> list[PrintedCell]:
         """Cells that neither rounding nor cutting gives."""
         return [cell for cell in self.cells if cell.agrees == "no"]
 
@@ -72,7 +72,9 @@ def compared(
 ) -> PrintedTable:
     """Collect (name or tuple of names, printed, recomputed); cells without a printed number are left out."""
     found = tuple(
-        Cell(name if isinstance(name, str) else ", ".join(map(str, name)), printed, recomputed, decimals)
+        PrintedCell(
+            name if isinstance(name, str) else ", ".join(map(str, name)), printed, recomputed, decimals
+        )
         for name, printed, recomputed in cells
         if not math.isnan(printed)
     )

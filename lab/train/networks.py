@@ -43,7 +43,7 @@ def recipe(numbers: dict[str, Any]) -> type:
 
 
 @dataclass(frozen=True)
-class Network:
+class TrainedReader:
     """A network: where its weights lie, and how it is made, from what pictures, by what lessons.
 
     ``draw`` gives the pictures, ``lessons`` what learns of a model, what is stored of it, and the loss of each step,
@@ -178,27 +178,27 @@ TAGGED = {
 HEAD_START = (Annotated[int, "steps of the dense loss"], 500)
 NUMBERS = ("pictures", "steps", "batch", "rate", "weight_decay")
 NETWORKS = {
-    "sam": Network(
+    "sam": TrainedReader(
         *("sam", sam.new_sam, make_pictures, sam.lessons, partial(export_described, sam.SETTINGS)),
         (20_000, 3_000, 16, 1e-3, 0.01),
         {"decay": 0.995},
     ),
-    "grounding-dino": Network(
+    "grounding-dino": TrainedReader(
         *("grounding-dino", dino.new_dino, make_pictures, dino_training.lessons, export_dino),
         (20_000, 12_000, 16, 5e-4, 1e-4),
         {"decay": 0.995, "head_start": HEAD_START},
     ),
-    "ram": Network(
+    "ram": TrainedReader(
         *("ram", tagger.new_tagger, draw_tagged, tagger.lessons, export_ram),
         (20_000, 4_000, 16, 2e-3, 0.01),
         {"decay": 0.995, **TAGGED},
     ),
-    "ram-whole": Network(
+    "ram-whole": TrainedReader(
         *("ram", tagger.new_tagger, draw_tagged, tagger.whole_lessons, export_ram),
         (20_000, 4_000, 16, 5e-4, 0.01),
         {"decay": 0.98, **TAGGED},
     ),
-    "resnet50": Network(
+    "resnet50": TrainedReader(
         *(
             "features/resnet50",
             resnet.new_resnet,
@@ -209,19 +209,19 @@ NETWORKS = {
         (4_000, 600, 64, 3e-3, 0.05),
         {"warmup": 30},
     ),
-    "dino": Network(
+    "dino": TrainedReader(
         *("features/dino", feature_dino.new_dino, make_labelled, feature_dino.lessons),
         partial(export_timm, feature_dino),
         (4_000, 900, 64, 2e-3, 0.04),
         {"warmup": 30, "clip": 3.0},
     ),
-    "clip": Network(
+    "clip": TrainedReader(
         *("clip", clip.bundled_clip, make_labelled, clip.lessons),
         lambda model, folder, options: save_clip(model, clip.bundled_tokenizer(), folder),
         (4_000, 1_000, 64, 1e-3, 0.02),
         {"warmup": 30},
     ),
-    "vqa": Network(
+    "vqa": TrainedReader(
         *("vqa", AnswerNetwork, make_questioned, questions.lessons, partial(export_described, None)),
         (2_000, 1_000, 32, 3e-3, 0.05),
         {"warmup": 50},

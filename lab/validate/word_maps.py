@@ -31,7 +31,7 @@ from hooks.attention.definitions import (
     Definition,
 )
 from hooks.attention.maps import resize
-from lab.pages.measured import MeasuredPage
+from lab.measured import MeasuredPage
 from lab.train.base.captions import random_caption
 from lab.train.base.measure import benchmark_pipeline
 from probes.toyworld import BENCHMARK_MODELS, TRANSFORMERS, WEIGHTS

@@ -39,7 +39,7 @@ NOUN_IMAGES = 16  # in which it is read whether a noun that is named is drawn
 
 
 @dataclass
-class Recipe:
+class SynonymsRecipe:
     """Every number of a training."""
 
     model: Annotated[str, SYNONYMS] = SYNONYMS[0]
@@ -199,7 +199,7 @@ def _similarities(pipe: StableDiffusionPipeline, pairs: int, steps: int) -> dict
 
 TRAINER = Trainer(
     __doc__,
-    Recipe,
+    SynonymsRecipe,
     stages=(
         Stage("train", run_train, makes=("{model}.safetensors",)),
         Stage("export", run_export, needs=("{model}.safetensors",), exports=True),

@@ -34,7 +34,7 @@ NULL = "toyworld-null"
 
 
 @dataclass
-class Recipe:
+class BaseRecipe:
     """Every number of a training run; ``*_minutes`` of 0 means that only the steps count."""
 
     model: Annotated[Sequence[str], BENCHMARK_MODELS, "which finetune trains"] = BENCHMARK_MODELS
@@ -164,7 +164,7 @@ def _before_finetuning(options: Options) -> tuple[str, ...]:
 EXPORTED = ("tokenizer", "vae", "clip.safetensors", *(f"{name}.safetensors" for name in BENCHMARK_MODELS))
 TRAINER = Trainer(
     __doc__,
-    Recipe,
+    BaseRecipe,
     stages=(
         Stage("tokenizer", run_tokenizer, makes=("tokenizer",)),
         Stage("vae", run_vae, makes=("vae",)),

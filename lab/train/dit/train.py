@@ -58,7 +58,7 @@ MODELS = tuple(TEACHERS)
 
 
 @dataclass
-class Recipe:
+class TransformerRecipe:
     """Every number of a training; minutes of 0: no limit."""
 
     model: Annotated[Sequence[str], MODELS] = MODELS
@@ -241,7 +241,7 @@ def check_target(options: Options) -> None:
 
 TRAINER = Trainer(
     __doc__,
-    Recipe,
+    TransformerRecipe,
     stages=(
         Stage("tokenizer", run_tokenizer, makes=("tokenizer_3",)),
         Stage("base", run_base, needs=("tokenizer_3",), makes=(f"{BASE}.pt",)),

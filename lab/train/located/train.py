@@ -48,7 +48,7 @@ class Course:
 
 
 @dataclass
-class Recipe(Course):
+class LocatedRecipe(Course):
     """Every number of the training of located models."""
 
     model: Annotated[Sequence[str], (*LOCATED, CODED), f"{CODED}: its description alone"] = (*LOCATED, CODED)
@@ -223,7 +223,7 @@ def _trained(options: Options) -> list[str]:
 
 TRAINER = Trainer(
     __doc__,
-    Recipe,
+    LocatedRecipe,
     stages=(
         Stage("lessons", run_lessons),
         Stage("train", run_train, makes=("{model}.safetensors",)),

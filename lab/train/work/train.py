@@ -43,7 +43,7 @@ SCALE = 0.05  # standard deviation of their first values, about that of the othe
 
 
 @dataclass
-class Recipe(Course):
+class WorkRecipe(Course):
     """Every number of the training of models with professions."""
 
     model: Annotated[str, WORKING] = WORK
@@ -146,7 +146,7 @@ def run_export(options: Options) -> None:
 
 TRAINER = Trainer(
     __doc__,
-    Recipe,
+    WorkRecipe,
     stages=(
         Stage("lessons", run_lessons),
         Stage("train", run_train, makes=("{model}.safetensors",)),

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 from scipy import stats
 
-from lab.pages.measured import MeasuredPage, Numbers
+from lab.measured import MeasuredPage, Numbers
 from lab.train.base.truth import component_groups
 from lab.validate.dalleval.answers import LEVEL, READERS, answers, covered, deviations
 from lab.validate.dalleval.network_readings import GenderQuestion, answer_rates, read_skins

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from lab.pages.measured import MeasuredPage, Numbers
+from lab.measured import MeasuredPage, Numbers
 from lab.validate.gep.readings import CHECKER, ESTIMATES, READ, UNNAMED
 from lab.validate.gep.result import OURS, PREDICTIONS, SHOWN, audit_result
 from probes.errors import UserError

@@ -20,7 +20,7 @@ from analysis.methods.skills.tables import ALL, AVERAGE, ScoredImages, accuracy_
 from analysis.observe.objects.detection import DetectionEngine
 from analysis.observe.objects.engines.choice import object_observer
 from analysis.observe.objects.models.toyworld_checker import ToyworldScenes
-from lab.pages.measured import MeasuredPage, Numbers
+from lab.measured import MeasuredPage, Numbers
 from lab.validate.skills.scenes import SkillScene, draw_scene, scenes, total
 from probes.config.measurement import Skills
 from probes.config.schema import Config

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from lab.pages.measured import MeasuredPage, Numbers
+from lab.measured import MeasuredPage, Numbers
 from lab.validate.skin_tone.card import (
     DRAWS,
     LIGHTS,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from lab.pages.measured import MeasuredPage
+from lab.measured import MeasuredPage
 from lab.validate.tracing.certificates import PROMPTS, SEEDS, STEPS
 from lab.validate.tracing.methods import templates
 from lab.validate.tracing.page import values

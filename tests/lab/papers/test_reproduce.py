@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from lab.papers import gep, gep_floors
-from lab.papers.compare import Cell, compared, printed_agreement
+from lab.papers.compare import PrintedCell, compared, printed_agreement
 from lab.papers.reproduce import main, page
 from lab.papers.tables import FOLDER, read_table
 from probes.errors import UserError
@@ -127,7 +127,7 @@ def test_reference_tables_stand_with_their_sources():
 )
 def test_agreement(printed, recomputed, decimals, expected):
     assert printed_agreement(printed, recomputed, decimals) == expected
-    assert Cell("", printed, recomputed, decimals).agrees == expected
+    assert PrintedCell("", printed, recomputed, decimals).agrees == expected
 
 
 def test_what_is_not_printed_is_left_out():

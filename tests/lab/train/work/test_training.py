@@ -74,7 +74,7 @@ def test_a_lesson_is_what_toyworld_predicts_but_for_skins(lessons, teacher, draw
 
 @pytest.mark.lab
 def test_what_is_stored_of_a_short_training_predicts_what_was_learnt(lessons, tokenizer, teacher, tmp_path):
-    course = asdict(train.Recipe(steps=2, batch=4, warmup=1, rate=1e-2, rank=2))
+    course = asdict(train.WorkRecipe(steps=2, batch=4, warmup=1, rate=1e-2, rank=2))
     options = Options(**course, seed=0, work=tmp_path, weights=tmp_path)
     delta = train.train(lessons, tokenizer, options)
     assert {value.dtype for value in delta.values()} == {torch.float16}

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.pages.blocks import ROOT
 from lab.templates import render
 from probes import command_line
 from probes.errors import UserError
 from probes.runs.parts import write_bytes
 
-FOLDER = ROOT / "docs" / "validation"
+FOLDER = Path(__file__).parents[1] / "docs" / "validation"
 Numbers = Mapping[str, Any]
 
 
