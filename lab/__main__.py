@@ -97,9 +97,22 @@ PARTS = (
     Command(
         "page", "questions", "lab.train.pages:questions_page", "answers' accuracy", "seconds", _QUESTIONS
     ),
+    *(
+        Command("page", name, f"lab.validate.{module}", made, "seconds", f"docs/validation/{page}.md")
+        for name, module, made, page in (
+            ("calibration", "models.calibrate", "gaps beside what was planted", "calibration"),
+            ("dalleval", "dalleval", "audits by professions", "dalleval_answers"),
+            ("gep", "gep", "GEP's estimates", "gep_audits"),
+            ("skills", "skills", "skills on rendered scenes", "paintskills"),
+            ("skin-tone", "skin_tone", "skin tones of known colours", "skin_tone"),
+            ("statistics", "statistics.page", "error rates, coverage", "statistics"),
+            ("tracing", "tracing", "methods of localisation", "tracing"),
+            ("word-maps", "word_maps", "word maps beside exact masks", "word_maps"),
+        )
+    ),
     Command(
-        *("page", "word-maps", "lab.validate.word_maps_page", "word maps' accuracy", "seconds"),
-        "docs/validation/word_maps.md",
+        *("page", "benchmarks", "tests.benchmarks.page", "what it costs", "seconds"),
+        "docs/validation/benchmarks.md",
     ),
     Command(
         *("page", "reproduction", "lab.papers.reproduce", "what three papers print, recomputed", "seconds"),

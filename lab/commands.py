@@ -22,7 +22,6 @@ from probes.runs.parts import write_bytes
 from probes.toyworld import WEIGHTS
 
 _TYPES = {int: command_line.whole_number(0, 10**9), float: command_line.number(0), Path: Path, str: str}
-INTERRUPTED = "run the same command again"
 
 
 def add_arguments(parser: command_line.Parser, function: Callable[..., object]) -> None:

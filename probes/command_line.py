@@ -270,15 +270,6 @@ def run_directory(text: str) -> Path:
     return Path(text)
 
 
-def existing_folder(text: str) -> Path:
-    """Return an argument as the path of an existing folder; an error of `argparse` if there is none."""
-    require_no_address(text)
-    with contextlib.suppress(OSError, ValueError):  # a name too long, a NUL in it
-        if Path(text).is_dir():
-            return Path(text)
-    raise _argument_error("a folder that is there", text)
-
-
 def writable(path: Path, *, folder: bool = False) -> Path:
     """Return a path after trying that a file (if `folder`, files in it) can be written there; UserError if not.
 

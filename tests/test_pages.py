@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.__main__ import PARTS
 from lab.pages.blocks import PAGES, ROOT, Block, blocks, commands, name, runnable
 from probes.runs.run import Run
 from tests.analysis.tables.columns_held import misdescribed
@@ -29,12 +30,17 @@ def line_of(block: Block) -> str:
 
 
 def test_commands_are_there(capsys):
-    """Those of `triptych` are read by their parsers, marked or not; modules are there; all others are marked."""
+    """Those of `triptych` are read by their parsers, marked or not; modules and parts of the laboratory are there.
+
+    All others are marked.
+    """
     wrong = []
     for block in SHELL:
         for part in (one for line in commands(block.text) for one in re.split(r"\s(?:&&|\|)\s", line)):
             if part.startswith(("triptych ", "python -m probes.run ")):
                 there = parses(shlex.split(part.replace("python -m probes.run", "triptych run", 1)))
+            elif part.startswith("python -m lab "):
+                there = tuple(part.split()[3:5]) in {(one.verb, one.name) for one in PARTS}
             elif part.startswith("python -m ") and "." in part.split()[2]:
                 path = ROOT.joinpath(*part.split()[2].split("."))
                 there = path.with_suffix(".py").exists() or (path / "__main__.py").exists()
