@@ -238,7 +238,9 @@ class AttentionSums:
             left, right = (values[where].flatten(0, 1).float() for values in (query, key))
             scores = torch.baddbmm(left.new_empty(()), left, right, beta=0, alpha=layer.module.scale)
             probabilities = self._probabilities(scores)
-            self._accumulate(layer, where, probabilities.unflatten(0, query[where].shape[:2]), call)
+            by_head = probabilities.unflatten(0, query[where].shape[:2])
+            self._accumulate(layer, where, by_head)
+            self._accumulate_bins(layer, where, by_head, call)
 
     def _probabilities(self, scores: Tensor) -> Tensor:
         """Return the attention to the columns that are summed, from the scores of all keys."""
@@ -271,7 +273,7 @@ class AttentionSums:
             self._bin_of = [call * bins // self._planned for call in range(self._planned)]
             self._calls = [self._bin_of.count(number) for number in range(bins)]
 
-    def _accumulate(self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call) -> None:
+    def _accumulate(self, layer: AttentionLayer, where: Where, probabilities: Tensor) -> None:
         """Add probabilities (rows, heads, pixels, columns) of the rows and heads `where` to the layer's sums."""
         rows, shape, device = self.latent[0], probabilities.shape[2:], probabilities.device
         if layer.address in self.entering:
@@ -279,7 +281,6 @@ class AttentionSums:
                 self._sums, self._together or (layer.address,), (rows, layer.heads, *shape), device
             )
             total[where].add_(probabilities.to(total.device))
-        self._accumulate_bins(layer, where, probabilities, call)
 
     def _accumulate_bins(
         self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call
@@ -398,7 +399,7 @@ class RefineSums(AttentionSums):
         self._grid = grids[chosen]
         self._unread = {layer.address for layer in self.layers if layer.factor != chosen}
 
-    def _accumulate(self, layer: AttentionLayer, where: Where, probabilities: Tensor, call: Call) -> None:
+    def _accumulate(self, layer: AttentionLayer, where: Where, probabilities: Tensor) -> None:
         """Add probabilities, averaged over heads, to the one sum of all layers."""
         shape = (self.latent[0], *probabilities.shape[2:])
         total = _zeros(self._sums, (), shape, probabilities.device)

@@ -161,11 +161,8 @@ class FinalSums(AttentionSums):
         if self._reading == "share":
             attention = torch.cat([attention[..., :-1] / attention[..., -1:], attention[..., -1:]], dim=-1)
         mean, everywhere = attention.mean(dim=1, keepdim=True), (slice(None), slice(None))
-        self._accumulate(replace(layer, heads=1), everywhere, mean, call)
-        super()._accumulate_bins(layer, everywhere, attention, call)
-
-    def _accumulate_bins(self, *arguments: Any) -> None:
-        """Add nothing: `_read_attention` adds the heads, which `_accumulate` is given the mean of."""
+        self._accumulate(replace(layer, heads=1), everywhere, mean)
+        self._accumulate_bins(layer, everywhere, attention, call)
 
     def word_maps(self, refine: AttentionSums | None) -> WordMaps:
         """Return the heat maps of every row by the definition and, unless outputs are read, of all the text."""
